@@ -1,0 +1,358 @@
+"""What a run has spent, and what its requests in flight may still cost.
+
+A request's worst case is *held* before it is sent; when the reply is there the hold becomes its
+price. A request goes out when it fits beside everything spent and held; it is refused when it does
+not fit beside what is spent alone; between the two it waits until something has landed. So holds
+never pass a limit, and a parallel run decides what a sequential one would.
+
+Counts are integers: requests, tokens, pico-dollars.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from harness_core.calls.governor import Limits, Reason, Refusal, dollars, plain
+from harness_core.config import setting
+from harness_core.flows.types import Wait, inside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """The most one request could take: tokens and pico-dollars (None: no price known)."""
+
+    label: str
+    model: str
+    tokens: int
+    pico: int | None
+    prompt_tokens: int = 0
+    output: int = 0
+    priced: bool = True
+    replay_key: str = ""
+    draw_index: int = 0
+
+    def refused(self, reason: Reason, message: str) -> Refusal:
+        """This request, refused."""
+        return Refusal(
+            reason=reason,
+            message=message,
+            label=self.label,
+            model=self.model,
+            replay_key=self.replay_key,
+            draw_index=self.draw_index,
+            bound_tokens=self.tokens,
+            bound_pico=self.pico,
+        )
+
+
+class Hold:
+    """A request's worst case, held until it is settled. A context manager that never leaks."""
+
+    __slots__ = ("_ledger", "demand", "open", "sent", "streamed")
+
+    def __init__(self, ledger: "Ledger", demand: Demand, *, streamed: bool) -> None:
+        self._ledger = ledger
+        self.demand = demand
+        self.streamed = streamed
+        self.sent = False
+        self.open = True
+
+    def settle(self, *, tokens: int, pico: int | None) -> None:
+        """Replace the hold by what the request took."""
+        self._ledger.settle(self, tokens=tokens, pico=pico or 0)
+
+    def lose(self) -> None:
+        """Charge the whole bound: the request was sent and nothing is known of it."""
+        self.settle(tokens=self.demand.tokens, pico=self.demand.pico)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        if self.open and self.sent:
+            self.lose()
+        elif self.open:
+            self._ledger.release(self)
+
+
+class Blocked:
+    """A place in the ledger's queue; the head is woken when something has landed."""
+
+    def __init__(self, ledger: "Ledger", version: int) -> None:
+        self._ledger = ledger
+        self.version = version
+        self.wake: Callable[[], None] | None = None
+        self.until = time.monotonic() + float(setting("wait_seconds"))
+
+    def join(self, wake: Callable[[], None], /) -> bool:
+        """Take a place and be woken; False when the ledger has moved meanwhile."""
+        return self._ledger.join(self, wake)
+
+    def leave(self) -> None:
+        """Give the place up."""
+        self._ledger.leave(self)
+
+    @property
+    def seconds(self) -> float:
+        """How much longer to wait."""
+        return max(0.0, self.until - time.monotonic())
+
+
+Verdict = Literal["fits", "waits"]
+
+
+class Ledger:
+    """One account: requests made, tokens and money spent and held. Thread-safe, loop-free."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holds: dict[int, Hold] = {}
+        self._queue: deque[Blocked] = deque()
+        self._version = 0
+        self.calls = 0
+        self.tokens = 0
+        self.spent = 0
+        self.replayed = 0
+
+    @property
+    def held(self) -> int:
+        """How many requests are held."""
+        return len(self._holds)
+
+    @property
+    def held_pico(self) -> int:
+        """Pico-dollars held."""
+        return sum(hold.demand.pico or 0 for hold in list(self._holds.values()))
+
+    def add(self, *, calls: int = 0, tokens: int = 0, spent: int = 0, replayed: int = 0) -> None:
+        """Count what happened elsewhere: a recording's steps, another trace's run."""
+        with self._lock:
+            self.calls += calls
+            self.tokens += tokens
+            self.spent += spent
+            self.replayed += replayed
+            self._moved()
+
+    def permit(self, demand: Demand, limits: Limits) -> Refusal | None:
+        """The limits that need no hold, looked at before a cache is asked."""
+        allowed = limits.allowed_models
+        if allowed is not None and demand.model not in allowed:
+            return demand.refused(
+                "model",
+                f"model not allowed: {demand.model!r} is not one of {', '.join(sorted(allowed))}, "
+                f"so the {demand.label!r} request was not sent; change allowed_models to send it",
+            )
+        most = limits.max_output_tokens
+        if most is not None and demand.output > most:
+            return demand.refused(
+                "output",
+                f"output cap too large: the {demand.label!r} request asks for up to "
+                f"{demand.output} reply tokens and max_output_tokens is {most}, so it was not "
+                "sent; ask for a smaller max_output or raise the limit",
+            )
+        if limits.max_calls is not None and self.calls + 1 > limits.max_calls:
+            return _over_calls(demand, limits)
+        return None
+
+    def hold(
+        self, demand: Demand, limits: Limits, flying: Callable[[], bool], *, streamed: bool = False
+    ) -> Generator[Wait, bool | None, Hold | Refusal]:
+        """Hold a request's worst case, or say why not.
+
+        Waits where only other holds are in the way, first in, first out. A run that is ``flying``
+        (has requests in flight) takes what fits, past the queue; a request made inside another,
+        and one that cannot wait, takes what fits or is refused at once.
+        """
+        ticket: Blocked | None = None
+        patient = inside.get() is None
+        try:
+            while True:
+                past = not patient or flying()
+                taken = self._try(demand, limits, ticket, past=past, streamed=streamed)
+                if not isinstance(taken, Blocked):
+                    return taken
+                if not patient:
+                    return self._no_room(demand, limits)
+                ticket = taken
+                patient = (yield Wait(ticket)) is not False
+        finally:
+            if ticket is not None:
+                self.leave(ticket)
+
+    def count(
+        self, demand: Demand, limits: Limits, flying: Callable[[], bool], *, replayed: int = 0
+    ) -> Generator[Wait, bool | None, Refusal | None]:
+        """Count a request that was answered without sending: its call and its tokens."""
+        held = yield from self.hold(demand, limits, flying)
+        if isinstance(held, Refusal):
+            return held
+        self.settle(held, tokens=demand.tokens, pico=0, replayed=replayed)
+        return None
+
+    def _try(
+        self,
+        demand: Demand,
+        limits: Limits,
+        ticket: Blocked | None,
+        *,
+        past: bool,
+        streamed: bool,
+    ) -> "Hold | Refusal | Blocked":
+        with self._lock:
+            verdict = self._verdict(demand, limits)
+            if isinstance(verdict, Refusal):
+                return verdict
+            behind = bool(self._queue) and self._queue[0] is not ticket and not past
+            if verdict == "fits" and not behind:
+                hold = Hold(self, demand, streamed=streamed)
+                self._holds[id(hold)] = hold
+                return hold
+            if ticket is None:
+                return Blocked(self, self._version)
+            if ticket.seconds <= 0:
+                return _busy(demand)
+            ticket.version = self._version
+            return ticket
+
+    def _verdict(self, demand: Demand, limits: Limits) -> Refusal | Verdict:
+        """The first limit that is not certain to pass decides; open streams count as spent."""
+        calls, tokens, pico = self.calls, self.tokens, self.spent + self.replayed
+        more_calls = more_tokens = more_pico = 0
+        for hold in self._holds.values():
+            if hold.streamed:
+                calls, tokens = calls + 1, tokens + hold.demand.tokens
+                pico += hold.demand.pico or 0
+            else:
+                more_calls, more_tokens = more_calls + 1, more_tokens + hold.demand.tokens
+                more_pico += hold.demand.pico or 0
+        tests: list[tuple[int | None, int, int, Callable[[Demand, Limits, Any], Refusal]]] = [
+            (limits.max_calls, calls + 1, more_calls, _over_calls),
+            (limits.max_tokens_total, tokens + demand.tokens, more_tokens, _over_tokens),
+        ]
+        if not demand.priced and limits.max_pico is not None and not limits.allow_unpriced:
+            tests.insert(1, (-1, 0, 0, _unpriced))
+        if demand.pico is not None:
+            tests.append((limits.max_pico, pico + demand.pico, more_pico, over_cost))
+        for most, certain, uncertain, refuse in tests:
+            if most is None:
+                continue
+            if certain > most:
+                return refuse(demand, limits, self)
+            if certain + uncertain > most:
+                return "waits"
+        return "fits"
+
+    def _no_room(self, demand: Demand, limits: Limits) -> Refusal:
+        """The refusal of a request that may not wait: the limit that others' holds reach."""
+        with self._lock:
+            certain = self.calls + len(self._holds)
+            if limits.max_calls is not None and certain + 1 > limits.max_calls:
+                return _over_calls(demand, limits)
+            tokens = self.tokens + sum(hold.demand.tokens for hold in self._holds.values())
+            if limits.max_tokens_total is not None and (
+                tokens + demand.tokens > limits.max_tokens_total
+            ):
+                return _over_tokens(demand, limits)
+            return over_cost(demand, limits, self)
+
+    def settle(self, hold: Hold, *, tokens: int, pico: int, replayed: int = 0) -> None:
+        """Replace a hold by what it took; once."""
+        with self._lock:
+            if self._holds.pop(id(hold), None) is None:
+                return
+            hold.open = False
+            self.calls += 1
+            self.tokens += tokens
+            self.spent += pico
+            self.replayed += replayed
+            self._moved()
+
+    def release(self, hold: Hold) -> None:
+        """Drop the hold of a request that was never sent."""
+        with self._lock:
+            if self._holds.pop(id(hold), None) is not None:
+                hold.open = False
+                self._moved()
+
+    def join(self, ticket: Blocked, wake: Callable[[], None]) -> bool:
+        """Queue a ticket; False when it is first and the ledger has moved since it looked."""
+        with self._lock:
+            if ticket not in self._queue:
+                self._queue.append(ticket)
+            ticket.wake = wake
+            return not (self._queue[0] is ticket and ticket.version != self._version)
+
+    def leave(self, ticket: Blocked) -> None:
+        """Take a ticket out of the queue; the next one looks."""
+        with self._lock:
+            if ticket in self._queue:
+                self._queue.remove(ticket)
+                self._wake_first()
+
+    def _moved(self) -> None:
+        self._version += 1
+        self._wake_first()
+
+    def _wake_first(self) -> None:
+        if self._queue and (wake := self._queue[0].wake) is not None:
+            self._queue[0].wake = None
+            wake()
+
+
+def _over_calls(demand: Demand, limits: Limits, _ledger: Any = None) -> Refusal:
+    return demand.refused(
+        "calls",
+        f"call cap reached: the run has made its {limits.max_calls} requests, so the "
+        f"{demand.label!r} request was not sent; raise max_calls to send it",
+    )
+
+
+def _over_tokens(demand: Demand, limits: Limits, _ledger: Any = None) -> Refusal:
+    return demand.refused(
+        "tokens",
+        f"token limit reached: the {demand.label!r} request could take up to {demand.tokens} "
+        f"tokens, which the limit of {limits.max_tokens_total} tokens leaves no room for, so it "
+        "was not sent; raise max_tokens_total or ask for a smaller max_output",
+    )
+
+
+def over_cost(demand: Demand, limits: Limits, ledger: Ledger) -> Refusal:
+    spent = (ledger.spent + ledger.replayed) / 1e12
+    most = plain(limits.max_cost_usd or 0)
+    held = ledger.held_pico / 1e12
+    flight = f" and holds ${dollars(held)} for requests in flight," if held else ""
+    return demand.refused(
+        "cost",
+        f"spending limit reached: the {demand.label!r} request could cost up to "
+        f"${dollars((demand.pico or 0) / 1e12)} (up to {demand.prompt_tokens} prompt tokens, and "
+        f"{demand.output} reply tokens at its cap), and the run has spent ${dollars(spent)} of its "
+        f"${most} limit,{flight} so it was not sent; raise max_cost_usd or ask for a smaller max_output",
+    )
+
+
+def _unpriced(demand: Demand, limits: Limits, _ledger: Any = None) -> Refusal:
+    return demand.refused(
+        "unpriced",
+        f"unpriced model: {demand.model!r} has no registered price, so what the {demand.label!r} "
+        f"request costs cannot be held to the ${plain(limits.max_cost_usd or 0)} spending limit, "
+        "and it was not sent; register its prices with register_model(), or send it unpriced with "
+        "allow_unpriced=True",
+    )
+
+
+def _busy(demand: Demand) -> Refusal:
+    waited = float(setting("wait_seconds"))
+    return demand.refused(
+        "ledger_busy",
+        f"budget busy: the {demand.label!r} request waited {waited:g} seconds for other runs on "
+        "the same budget and was not sent; raise wait_seconds or the limit",
+    )

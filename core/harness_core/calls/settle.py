@@ -1,0 +1,78 @@
+"""What an outcome cost: usage made whole, and its price. Total arithmetic that cannot raise."""
+
+from dataclasses import replace
+
+from harness_core.calls.prepare import Call
+from harness_core.messages import Client, Embeddings, Outcome, Provenance, Reply, Usage
+from harness_core.models.prices import price
+from harness_core.models.tokenizers import count_tokens, provenance
+
+ABANDONED = "abandoned"
+"""Finish reason of a stream that was closed before its end: settled at what is known by then."""
+
+NOTHING = Usage(input=0, output=0)
+
+
+def settled(call: Call, outcome: Outcome, client: Client) -> Outcome:
+    """The outcome with its usage complete, its model and its label filled in.
+
+    A figure the provider reported is kept, a true 0 included. What is missing is counted here for
+    handlers, and taken at the held bound for a provider, who may have billed it. A failure the
+    provider answered, and a request that never left, cost nothing.
+    """
+    usage = _usage(call, outcome, client)
+    return replace(outcome, usage=usage, model=call.model, label=call.label)
+
+
+def priced(call: Call, outcome: Outcome) -> int | None:
+    """The price of a settled outcome in pico-dollars; None when the model has no price."""
+    usage = outcome.usage
+    if not usage.input and not usage.output:
+        return 0
+    return price(call.info, usage)
+
+
+def bound_usage(call: Call) -> Usage:
+    """The usage of a request that was sent and of which nothing is known."""
+    return Usage(
+        input=call.demand.prompt_tokens, output=call.demand.output, provenance="bound"
+    )  # fmt: skip
+
+
+def _usage(call: Call, outcome: Outcome, client: Client) -> Usage:
+    reported = outcome.usage
+    read, written = _count(reported.input), _count(reported.output)
+    embedding = isinstance(outcome, Embeddings)
+    if read is not None and (written is not None or embedding):
+        return replace(reported, input=read, output=written or 0)
+    if not outcome.sent or _answered_error(outcome):
+        return replace(reported, input=read or 0, output=written or 0)
+    if client.provider and not _abandoned(outcome):
+        full = bound_usage(call)
+        return replace(
+            reported,
+            input=full.input if read is None else read,
+            output=full.output if written is None else written,
+            provenance="bound",
+        )
+    said: Provenance = provenance(model=call.model)
+    text = outcome.text if isinstance(outcome, Reply) else ""
+    return replace(
+        reported,
+        input=call.prompt_tokens if read is None else read,
+        output=(count_tokens(text, call.model) if written is None else written),
+        provenance="estimated" if _abandoned(outcome) else said,
+    )
+
+
+def _count(value: object) -> int | None:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return int(value) if number and 0 <= value < 2**53 else None  # type: ignore[operator,call-overload]  # a number, by the line above
+
+
+def _answered_error(outcome: Outcome) -> bool:
+    return not outcome.ok and outcome.status is not None and outcome.status >= 300
+
+
+def _abandoned(outcome: Outcome) -> bool:
+    return isinstance(outcome, Reply) and outcome.finish_reason == ABANDONED

@@ -1,0 +1,134 @@
+"""One line of a trace: a request with what was asked, sent and answered, or a local step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from harness_core.errors import TraceError
+from harness_core.messages import Message, Usage
+
+StepKind = Literal["chat", "embedding", "local"]
+PICO = 10**12
+
+
+@dataclass(slots=True, kw_only=True)
+class Step:
+    """One step. ``step`` is its number; a request made inside another has ``12.1``.
+
+    ``model`` is the model asked for, by which the step is priced and replayed; ``served_model`` is
+    the provider's name. ``budget_pico`` is what it counted against the spending limit, None when
+    no price is known. ``detail`` belongs to local steps, ``state`` to those that carry one.
+    """
+
+    step: str
+    label: str
+    kind: StepKind = "chat"
+    started_utc: str = ""
+    ended_utc: str = ""
+    seconds: float = 0.0
+    model: str | None = None
+    ok: bool = True
+    cached: bool = False
+    cancelled: bool = False
+    prompt: tuple[Message, ...] = ()
+    response: str = ""
+    error: str | None = None
+    status: int | None = None
+    tokens: Usage = field(default_factory=Usage)
+    finish_reason: str | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    params_sent: Mapping[str, Any] = field(default_factory=dict)
+    served_model: str | None = None
+    response_id: str | None = None
+    fingerprint: str | None = None
+    attempts: int = 0
+    replay_key: str = ""
+    draw_index: int = 0
+    budget_pico: int | None = 0
+    recovered: bool = False
+    source: str | None = None
+    recipe: str | None = None
+    state: Mapping[str, Any] | None = None
+    detail: Mapping[str, Any] | None = None
+    vectors: list[list[float]] | None = None
+    raw: Any = None
+
+    @property
+    def local(self) -> bool:
+        """Whether nothing was asked of a model."""
+        return self.kind == "local"
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Its place in the trace: 12.1 comes after 12 and before 13."""
+        return order(self.step)
+
+    @property
+    def paid(self) -> bool:
+        """Whether it was issued to a provider, rather than answered from a store."""
+        return not self.local and not self.cached
+
+    def as_json(self) -> dict[str, Any]:
+        """The step as it stands in a trace file: what is empty is left out."""
+        if self.local:
+            kept = ("step", "label", "kind", "started_utc", "source", "recipe", "detail")
+            return {k: getattr(self, k) for k in kept if getattr(self, k) is not None}
+        plain: dict[str, Any] = {}
+        for name in _NAMES:
+            value = getattr(self, name)
+            if value is not None and name not in _SPECIAL:
+                plain[name] = value
+        plain["prompt"] = [message.as_json() for message in self.prompt]
+        plain["tokens"] = {k: v for k, v in _usage(self.tokens).items() if v is not None}
+        plain["budget_usd"] = None if self.budget_pico is None else self.budget_pico / PICO
+        for name in ("cancelled", "recovered", "draw_index"):
+            if not plain[name]:
+                del plain[name]
+        return plain
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Step":
+        """The step a trace file holds.
+
+        Raises:
+            TraceError: the line is no step.
+        """
+        try:
+            values = {k: v for k, v in stored.items() if k in _NAMES_SET}
+            values["step"] = str(stored["step"])
+            values["label"] = str(stored["label"])
+            values["prompt"] = tuple(
+                Message(m["role"], m["content"], m.get("more")) for m in stored.get("prompt", ())
+            )
+            values["tokens"] = Usage(**stored.get("tokens", {}))
+            usd = stored.get("budget_usd", 0)
+            values["budget_pico"] = None if usd is None else round(usd * PICO)
+            return cls(**values)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise TraceError(f"a step cannot be read: {type(error).__name__}: {error}") from error
+
+
+_NAMES = tuple(f.name for f in fields(Step))
+_SPECIAL = frozenset({"prompt", "tokens", "budget_pico"})
+_NAMES_SET = frozenset(_NAMES) - _SPECIAL
+
+
+def order(number: str) -> tuple[int, ...]:
+    """A step number as something to sort by."""
+    return tuple(int(part) for part in number.split("."))
+
+
+def now() -> str:
+    """The time, ISO 8601 UTC with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input": usage.input,
+        "output": usage.output,
+        "reasoning": usage.reasoning,
+        "cached_input": usage.cached_input,
+        "provenance": usage.provenance,
+    }

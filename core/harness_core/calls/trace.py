@@ -1,0 +1,474 @@
+"""The single account of a run: every request, local step and refusal, and what it adds up to.
+
+Steps are numbered as they are issued, so a parallel run leaves the trace of a sequential one.
+Nothing else keeps a second count: cost, progress, recordings and reports are read off here.
+"""
+
+import os
+import threading
+import uuid
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness_core.answer import RunTotals
+from harness_core.calls import accounts
+from harness_core.calls.governor import Governor, Refusal
+from harness_core.calls.journal import FORMAT, Journal, document_lines, dumped, parsed_document, read
+from harness_core.calls.ledger import Ledger
+from harness_core.calls.steps import Step, now, order
+from harness_core.config import current_settings, setting
+from harness_core.errors import BadSettingError, RequestRefused, TraceError
+
+VERSION = "0.1.0"
+_ACTOR = ("system", "owner", "run_by", "purpose", "approved_by")
+
+
+class Slot:
+    """A step's place in the trace: taken when the request is admitted, filled when it lands."""
+
+    __slots__ = ("children", "number")
+
+    def __init__(self, number: str) -> None:
+        self.number = number
+        self.children = 0
+
+
+class Trace:
+    """A run and its ledger. ``path`` writes it as JSON Lines while it runs.
+
+    ``governor`` holds the limits (none: the settings at each check). ``keep`` is the number of
+    newest steps kept in memory when a path is given (none: all). ``system``, ``owner``, ``run_by``,
+    ``purpose`` and ``approved_by`` say who runs and why; left out, they follow the setting
+    ``actor``. ``record_embeddings`` keeps the vectors of embedding requests.
+
+    Raises:
+        TraceError: ``path`` exists and ``resume`` is False, or it cannot be written or read.
+    """
+
+    def __init__(
+        self,
+        governor: Governor | None = None,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+        keep: int | None = None,
+        system: str | None = None,
+        owner: str | None = None,
+        run_by: str | None = None,
+        purpose: str | None = None,
+        approved_by: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+        record_embeddings: bool = False,
+    ) -> None:
+        if governor is not None and not isinstance(governor, Governor):
+            raise BadSettingError(f"governor is a Governor, not {type(governor).__name__}")
+        self.governor = governor or Governor()
+        self.ledger = Ledger()
+        self.record_embeddings = record_embeddings
+        self.run_id = _run_id()
+        self.started = now()
+        self.meta: dict[str, Any] = {"version": VERSION, **(meta or {})}
+        given = dict(zip(_ACTOR, (system, owner, run_by, purpose, approved_by), strict=True))
+        self.actor = {k: v if v is not None else setting("actor").get(k) for k, v in given.items()}
+        self.config = _config()
+        self.answers: list[Any] = []
+        self.raised: list[RequestRefused] = []  # by governed models; governed_run raises them again
+        self.budget_stop = False
+        self.stop_reason: str | None = None
+        self.recorded_limits: dict[str, Any] | None = None
+        self.lost_holds = 0
+        self.journal: Journal | None = None
+        self._lock = threading.RLock()
+        self._steps: dict[str, Step] = {}
+        self._refusals: list[Refusal] = []
+        self._issued = 0
+        self._slots: dict[str, Slot] = {}
+        self._resumable: dict[tuple[str, int], list[Step]] = {}
+        self._resumable_notes: list[Step] = []
+        self._keep = keep if path is not None else None
+        if path is not None:
+            self._open(Path(path), resume=resume)
+
+    # --- reading it -------------------------------------------------------------------------
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps that have landed, in the order they were issued."""
+        with self._lock:
+            steps = list(self._steps.values())
+        return sorted(steps, key=lambda step: step.order)
+
+    @property
+    def requests(self) -> list[Step]:
+        """The steps that asked a model: not the local ones."""
+        return [step for step in self.steps if not step.local]
+
+    @property
+    def refusals(self) -> list[Refusal]:
+        """Requests that were not sent, in order."""
+        with self._lock:
+            return list(self._refusals)
+
+    @property
+    def errors(self) -> list[dict[str, Any]]:
+        """One entry per failed request: step, label, error, recovered."""
+        return [
+            {"step": s.step, "label": s.label, "error": s.error or "", "recovered": s.recovered}
+            for s in self.requests
+            if not s.ok
+        ]
+
+    @property
+    def calls(self) -> int:
+        """Requests made, cache hits and embeddings included."""
+        return self.ledger.calls
+
+    @property
+    def cached(self) -> int:
+        """Requests answered from a cache or a recording."""
+        return sum(step.cached for step in self.requests)
+
+    @property
+    def tokens_in(self) -> int:
+        """Prompt tokens of text requests."""
+        return sum(step.tokens.input or 0 for step in self.requests if step.kind == "chat")
+
+    @property
+    def tokens_out(self) -> int:
+        """Reply tokens."""
+        return sum(step.tokens.output or 0 for step in self.requests if step.kind == "chat")
+
+    @property
+    def embed_tokens(self) -> int:
+        """Tokens of embedded texts."""
+        return sum(step.tokens.input or 0 for step in self.requests if step.kind == "embedding")
+
+    @property
+    def spent_usd(self) -> float:
+        """USD spent; requests to models without a price add nothing (see ``cost``)."""
+        return self.ledger.spent / 1e12
+
+    @property
+    def replayed_usd(self) -> float:
+        """USD that replayed requests counted against the spending limit."""
+        return self.ledger.replayed / 1e12
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether requests were sent whose replies never landed (a run that was killed)."""
+        return self.lost_holds > 0
+
+    @property
+    def issued(self) -> int:
+        """The number of the newest top-level step."""
+        return self._issued
+
+    def summary(self) -> dict[str, Any]:
+        """run_id, calls, cached, steps, tokens, errors, elapsed_s, embeddings, usage_estimated."""
+        return accounts.summary(self)
+
+    def cost(self) -> list[dict[str, Any]]:
+        """One row per model: model, calls, paid_calls, paid_in, paid_out, usd (None: unknown)."""
+        return accounts.cost(self.steps)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per request: step, stage, model, tokens, usd, seconds, prompt, reply, ..."""
+        return accounts.rows(self.steps)
+
+    def totals(self, steps: tuple[int, int] | None = None) -> RunTotals:
+        """What the steps ``first`` to ``last`` (all by default) add up to."""
+        return accounts.totals(self.window(steps))
+
+    def window(self, steps: tuple[int, int] | None) -> list[Step]:
+        """The steps ``first`` to ``last``, all without."""
+        if steps is None:
+            return self.steps
+        return [step for step in self.steps if steps[0] <= step.order[0] <= steps[1]]
+
+    def find(self, number: str) -> Step | None:
+        """The step of that number, once it has landed."""
+        return self._steps.get(number)
+
+    def export(self, steps: tuple[int, int] | None = None) -> dict[str, Any]:
+        """The trace as one JSON document; with a window, only that run's steps."""
+        kept = self.window(steps)
+        return {
+            "trace": FORMAT,
+            **self._head(),
+            "summary": self.summary(),
+            "steps": [step.as_json() for step in kept],
+            "errors": self.errors,
+            "refusals": [refusal.as_json() for refusal in self.refusals],
+            "budget_stop": self.budget_stop,
+            "stop_reason": self.stop_reason,
+            "spent_usd": self.spent_usd,
+            "replayed_usd": self.replayed_usd,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the trace as one JSON document; returns the path.
+
+        Raises:
+            TraceError: no path, or one that cannot be written.
+        """
+        if not os.fspath(path):
+            raise TraceError("save needs a path")
+        file = Path(path)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(dumped(self.export()) + b"\n")
+        except OSError as error:
+            raise TraceError(f"{file} cannot be written: {error.strerror}") from error
+        return file
+
+    @classmethod
+    def load(cls, source: Any) -> "Trace":
+        """A trace from a file (JSON Lines or one document), its JSON text, or its parsed form.
+
+        Raises:
+            TraceError: it is missing, unreadable or no trace.
+        """
+        trace = cls()
+        trace._read(_lines_of(source))
+        return trace
+
+    # --- writing it -------------------------------------------------------------------------
+
+    def slot(self, parent: Slot | None = None, *, intent: Mapping[str, Any] | None = None) -> Slot:
+        """A place for the next step, under ``parent`` for a request made inside another."""
+        with self._lock:
+            if parent is None:
+                self._issued += 1
+                slot = Slot(str(self._issued))
+            else:
+                parent.children += 1
+                slot = Slot(f"{parent.number}.{parent.children}")
+            self._slots[slot.number] = slot
+        if intent is not None and self.journal is not None:
+            self.journal.append({"intent": slot.number, **intent})
+        return slot
+
+    def void(self, slot: Slot) -> None:
+        """Give back the place of a request that was never sent."""
+        with self._lock:
+            self._slots.pop(slot.number, None)
+            if slot.number == str(self._issued):
+                self._issued -= 1
+        if self.journal is not None:
+            self.journal.append({"void": slot.number})
+
+    def open_slot(self, number: str) -> Slot | None:
+        """The place of a request that is being sent."""
+        return self._slots.get(number)
+
+    def keep(self, step: Step) -> None:
+        """Put a landed step in its place: memory first, then one line on disk."""
+        with self._lock:
+            self._steps[step.step] = step
+            self._slots.pop(step.step, None)
+            if self._keep is not None and len(self._steps) > self._keep:
+                del self._steps[next(iter(self._steps))]
+        if self.journal is not None:
+            self.journal.append(step.as_json())
+
+    def note(self, label: str, /, **detail: Any) -> Step:
+        """Record a local step: something that was done without asking a model."""
+        if (resumed := self._resumed_note(label, detail)) is not None:
+            return resumed
+        step = Step(
+            step=self.slot().number, label=label, kind="local", started_utc=now(), detail=detail
+        )
+        self.keep(step)
+        return step
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Record a request that was not sent."""
+        with self._lock:
+            self._refusals.append(refusal)
+            self.budget_stop = True
+            self.stop_reason = refusal.reason
+        if self.journal is not None:
+            self.journal.append({"refusal": refusal.as_json()})
+
+    def amend(self, number: str, **changes: Any) -> None:
+        """Add to a step what is known only later: its state, that a fallback recovered it."""
+        with self._lock:
+            step = self._steps.get(number)
+            if step is None:
+                return
+            for name, value in changes.items():
+                setattr(step, name, value)
+        if self.journal is not None:
+            self.journal.append({"amend": number, **changes})
+
+    def stamp(self, first: int, *, source: str | None, recipe: str | None) -> None:
+        """Label this run's steps, from ``first`` on, that carry no document or recipe yet."""
+        for step in self.steps:
+            if step.order[0] >= first:
+                changes = {
+                    name: value
+                    for name, value in (("source", source), ("recipe", recipe))
+                    if value is not None and getattr(step, name) is None
+                }
+                if changes:
+                    self.amend(step.step, **changes)
+
+    def absorb(self, child: "Trace") -> None:
+        """Fold a child run in: its steps after mine, its counts, refusals and stop with it."""
+        if child is self:
+            raise TraceError("a trace cannot absorb itself")
+        with self._lock:
+            shift = self._issued
+            self._issued += child.issued
+        for step in child.steps:
+            head, *rest = step.step.split(".")
+            step.step = ".".join([str(int(head) + shift), *rest])
+            step.source = step.source or child.meta.get("source")
+            step.recipe = step.recipe or child.meta.get("recipe")
+            self.keep(step)
+        ledger = child.ledger
+        self.ledger.add(
+            calls=ledger.calls, tokens=ledger.tokens, spent=ledger.spent, replayed=ledger.replayed
+        )
+        for refusal in child.refusals:
+            self.refuse(refusal)
+        if child.budget_stop:
+            self.budget_stop, self.stop_reason = True, child.stop_reason
+
+    def takeover(self, replay_key: str, draw_index: int) -> Step | None:
+        """The step that already answers this request in a resumed run; each is taken once."""
+        with self._lock:
+            waiting = self._resumable.get((replay_key, draw_index))
+            return waiting.pop(0) if waiting else None
+
+    def close(self) -> None:
+        """Close the journal; the trace stays readable."""
+        if self.journal is not None:
+            self.journal.close()
+            self.journal = None
+
+    def __repr__(self) -> str:
+        return f"<Trace {self.run_id}>"
+
+    def __str__(self) -> str:
+        return accounts.printed(self)
+
+    # --- files ------------------------------------------------------------------------------
+
+    def _open(self, path: Path, *, resume: bool) -> None:
+        known = resume and path.is_file() and path.stat().st_size > 0
+        if known:
+            self._read(read(path))
+            for step in self.steps:
+                if step.local:
+                    self._resumable_notes.append(step)
+                elif step.ok:
+                    self._resumable.setdefault((step.replay_key, step.draw_index), []).append(step)
+            self.budget_stop, self.stop_reason = False, None
+            self._refusals.clear()
+        self.journal = Journal(path, resume=resume)
+        if not known:
+            self.journal.append({"trace": FORMAT, **self._head()})
+
+    def _head(self) -> dict[str, Any]:
+        return {
+            "run_id": self.run_id,
+            "started": self.started,
+            "meta": self.meta,
+            "actor": self.actor,
+            "config": self.config,
+            "limits": self.recorded_limits or self.governor.limits().as_json(),
+        }
+
+    def _read(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        intents: dict[str, Mapping[str, Any]] = {}
+        spent: float | None = None
+        for line in lines:
+            if "trace" in line:
+                self._read_head(line)
+                spent = line.get("spent_usd")
+            elif "intent" in line:
+                intents[line["intent"]] = line
+            elif "void" in line:
+                intents.pop(line["void"], None)
+            elif "refusal" in line:
+                self._refusals.append(Refusal.from_json(line["refusal"]))
+                self.budget_stop, self.stop_reason = True, line["refusal"]["reason"]
+            elif "amend" in line:
+                self._read_amendment(line)
+            else:
+                step = Step.from_json(line)
+                self._steps[step.step] = step
+                intents.pop(step.step, None)
+        self._settle_read(intents, spent)
+
+    def _read_head(self, line: Mapping[str, Any]) -> None:
+        self.run_id = line.get("run_id", self.run_id)
+        self.started = line.get("started", self.started)
+        self.meta = dict(line.get("meta") or {})
+        self.actor = dict(line.get("actor") or {})
+        self.config = dict(line.get("config") or {})
+        self.recorded_limits = line.get("limits")
+        self.budget_stop = bool(line.get("budget_stop", False))
+        self.stop_reason = line.get("stop_reason")
+
+    def _read_amendment(self, line: Mapping[str, Any]) -> None:
+        step = self._steps.get(line["amend"])
+        for name, value in line.items():
+            if step is not None and name in ("state", "recovered", "source", "recipe"):
+                setattr(step, name, value)
+
+    def _settle_read(self, intents: Mapping[str, Mapping[str, Any]], spent: float | None) -> None:
+        numbers = [order(number)[0] for number in (*self._steps, *intents)]
+        self._issued = max(numbers, default=0)
+        for step in self._steps.values():
+            if not step.local:
+                counted = (step.tokens.input or 0) + (step.tokens.output or 0)
+                paid = 0 if step.cached else step.budget_pico or 0
+                self.ledger.add(calls=1, tokens=counted, spent=paid)
+        self.lost_holds = len(intents)
+        for lost in intents.values():
+            self.ledger.add(
+                calls=1,
+                tokens=lost.get("bound_tokens", 0),
+                spent=round((lost.get("bound_usd") or 0) * 1e12),
+            )
+
+    def _resumed_note(self, label: str, detail: Mapping[str, Any]) -> Step | None:
+        if not self._resumable_notes:
+            return None
+        wanted = dumped(detail)
+        for place, step in enumerate(self._resumable_notes):
+            if step.label == label and dumped(step.detail) == wanted:
+                return self._resumable_notes.pop(place)
+        return None
+
+
+def _lines_of(source: Any) -> Iterable[Mapping[str, Any]]:
+    if isinstance(source, Mapping):
+        return document_lines(source)
+    if isinstance(source, str) and source.lstrip().startswith("{") and not os.path.isfile(source):
+        return parsed_document(source)
+    if isinstance(source, (str, os.PathLike)):
+        return read(source)
+    raise TraceError(f"a trace is a path, JSON text or a mapping, not {type(source).__name__}")
+
+
+def _run_id() -> str:
+    stamp = datetime.now(UTC).strftime("%Y%m%d%H%M%S.%f")[:-3]
+    return f"run_{stamp}_{uuid.uuid4().hex[:6]}"
+
+
+def _config() -> dict[str, Any]:
+    """The settings in force, without header values: those can hold credentials."""
+    import platform
+
+    settings = dict(current_settings())
+    settings["api_headers"] = sorted(settings["api_headers"])
+    settings["actor"] = dict(settings["actor"])
+    allowed = settings["allowed_models"]
+    settings["allowed_models"] = None if allowed is None else sorted(allowed)
+    return {"settings": settings, "python": platform.python_version()}
+

@@ -1,0 +1,1 @@
+"""What sends requests: a server's API, a function, a mock for tests, an extractive baseline."""

@@ -1,0 +1,1 @@
+"""Cleaners: named rules over block texts, in a fixed order, with a log of what they removed."""

@@ -1,0 +1,1 @@
+"""Flows decide in generators; drivers wait. See ``types`` for the vocabulary."""

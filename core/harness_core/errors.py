@@ -421,8 +421,25 @@ def recording_warnings() -> Iterator[list[HarnessWarning]]:
             _recorders.reset(token)
 
 
+_held: ContextVar[list[HarnessWarning] | None] = ContextVar("held", default=None)
+
+
+@contextlib.contextmanager
+def holding_warnings() -> Iterator[list[HarnessWarning]]:
+    """Keep what ``warn`` says inside for later: neither recorded nor shown."""
+    kept: list[HarnessWarning] = []
+    token = _held.set(kept)
+    try:
+        yield kept
+    finally:
+        _held.reset(token)
+
+
 def warn(warning: HarnessWarning) -> None:
     """Record ``warning`` where somebody records, and show it at the caller's line."""
+    if (held := _held.get()) is not None:
+        held.append(warning)
+        return
     for heard in _recorders.get():
         heard.append(warning)
     level = 2

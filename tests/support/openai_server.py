@@ -121,6 +121,7 @@ class OpenAIServer:
 
 class _Http(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 64
     server: OpenAIServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -142,7 +142,7 @@ def embed(
         AuthError: no credential to send with.
     """
     run = trace_for(trace) or Trace()
-    flow = embed_texts(texts, client, model=model, fallback=fallback, record=run.note)
+    flow = embed_texts(texts, client, model=model, fallback=fallback, record=lambda label, detail: run.note(label, **detail))
     return _vectors(run_flow(flow, client, run))
 
 
@@ -156,7 +156,7 @@ async def aembed(
 ) -> Embeddings:
     """The async twin of ``embed``."""
     run = trace_for(trace) or Trace()
-    flow = embed_texts(texts, client, model=model, fallback=fallback, record=run.note)
+    flow = embed_texts(texts, client, model=model, fallback=fallback, record=lambda label, detail: run.note(label, **detail))
     return _vectors(await arun_flow(flow, client, run))
 
 

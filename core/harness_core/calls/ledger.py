@@ -8,13 +8,14 @@ never pass a limit, and a parallel run decides what a sequential one would.
 Counts are integers: requests, tokens, pico-dollars.
 """
 
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import NamedTuple, Self
 
 from harness_core.calls.governor import Limits, Reason, Refusal, dollars, plain
 from harness_core.config import setting
@@ -52,18 +53,17 @@ class Demand:
 class Hold:
     """A request's worst case, held until it is settled. A context manager that never leaks."""
 
-    __slots__ = ("_ledger", "demand", "open", "sent", "streamed")
+    __slots__ = ("_ledger", "demand", "run", "streamed")
 
-    def __init__(self, ledger: "Ledger", demand: Demand, *, streamed: bool) -> None:
+    def __init__(self, ledger: "Ledger", demand: Demand, run: object, *, streamed: bool) -> None:
         self._ledger = ledger
         self.demand = demand
+        self.run = run
         self.streamed = streamed
-        self.sent = False
-        self.open = True
 
     def settle(self, *, tokens: int, pico: int | None) -> None:
-        """Replace the hold by what the request took."""
-        self._ledger.settle(self, tokens=tokens, pico=pico or 0)
+        """Replace the hold by what the request took; once."""
+        self._ledger.settle(self, tokens=tokens, pico=pico)
 
     def lose(self) -> None:
         """Charge the whole bound: the request was sent and nothing is known of it."""
@@ -78,23 +78,22 @@ class Hold:
         value: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        if self.open and self.sent:
-            self.lose()
-        elif self.open:
-            self._ledger.release(self)
+        self._ledger.release(self)  # does nothing to a settled one
 
 
 class Blocked:
     """A place in the ledger's queue; the head is woken when something has landed."""
 
-    def __init__(self, ledger: "Ledger", version: int) -> None:
+    def __init__(self, ledger: "Ledger") -> None:
         self._ledger = ledger
-        self.version = version
+        self._until: float | None = None
+        self.version = -1
         self.wake: Callable[[], None] | None = None
-        self.until = time.monotonic() + float(setting("wait_seconds"))
 
     def join(self, wake: Callable[[], None], /) -> bool:
         """Take a place and be woken; False when the ledger has moved meanwhile."""
+        if self._until is None:
+            self._until = time.monotonic() + float(setting("wait_seconds"))
         return self._ledger.join(self, wake)
 
     def leave(self) -> None:
@@ -104,10 +103,14 @@ class Blocked:
     @property
     def seconds(self) -> float:
         """How much longer to wait."""
-        return max(0.0, self.until - time.monotonic())
+        return math.inf if self._until is None else max(0.0, self._until - time.monotonic())
 
 
-Verdict = Literal["fits", "waits"]
+class _Obstacle(NamedTuple):
+    """The first limit that a request is not certain to pass; ``certain``: it cannot pass it."""
+
+    certain: bool
+    refuse: "Callable[[Demand, Limits, Ledger], Refusal]"
 
 
 class Ledger:
@@ -122,6 +125,7 @@ class Ledger:
         self.tokens = 0
         self.spent = 0
         self.replayed = 0
+        self.unpriced = False  # tokens went to a model without a price: ``spent`` is a floor
 
     @property
     def held(self) -> int:
@@ -160,28 +164,25 @@ class Ledger:
                 "sent; ask for a smaller max_output or raise the limit",
             )
         if limits.max_calls is not None and self.calls + 1 > limits.max_calls:
-            return _over_calls(demand, limits)
+            return _over_calls(demand, limits, self)
         return None
 
     def hold(
-        self, demand: Demand, limits: Limits, flying: Callable[[], bool], *, streamed: bool = False
+        self, demand: Demand, limits: Limits, run: object, *, streamed: bool = False
     ) -> Generator[Wait, bool | None, Hold | Refusal]:
         """Hold a request's worst case, or say why not.
 
-        Waits where only other holds are in the way, first in, first out. A run that is ``flying``
-        (has requests in flight) takes what fits, past the queue; a request made inside another,
-        and one that cannot wait, takes what fits or is refused at once.
+        Waits where only other holds are in the way, first in, first out. A ``run`` that has
+        requests in flight takes what fits, past the queue; a request made inside another, and one
+        that cannot wait, takes what fits or is refused at once.
         """
         ticket: Blocked | None = None
         patient = inside.get() is None
         try:
             while True:
-                past = not patient or flying()
-                taken = self._try(demand, limits, ticket, past=past, streamed=streamed)
+                taken = self._try(demand, limits, run, ticket, patient=patient, streamed=streamed)
                 if not isinstance(taken, Blocked):
                     return taken
-                if not patient:
-                    return self._no_room(demand, limits)
                 ticket = taken
                 patient = (yield Wait(ticket)) is not False
         finally:
@@ -189,10 +190,10 @@ class Ledger:
                 self.leave(ticket)
 
     def count(
-        self, demand: Demand, limits: Limits, flying: Callable[[], bool], *, replayed: int = 0
+        self, demand: Demand, limits: Limits, run: object, *, replayed: int = 0
     ) -> Generator[Wait, bool | None, Refusal | None]:
         """Count a request that was answered without sending: its call and its tokens."""
-        held = yield from self.hold(demand, limits, flying)
+        held = yield from self.hold(demand, limits, run)
         if isinstance(held, Refusal):
             return held
         self.settle(held, tokens=demand.tokens, pico=0, replayed=replayed)
@@ -202,29 +203,32 @@ class Ledger:
         self,
         demand: Demand,
         limits: Limits,
+        run: object,
         ticket: Blocked | None,
         *,
-        past: bool,
+        patient: bool,
         streamed: bool,
-    ) -> "Hold | Refusal | Blocked":
+    ) -> Hold | Refusal | Blocked:
         with self._lock:
-            verdict = self._verdict(demand, limits)
-            if isinstance(verdict, Refusal):
-                return verdict
-            behind = bool(self._queue) and self._queue[0] is not ticket and not past
-            if verdict == "fits" and not behind:
-                hold = Hold(self, demand, streamed=streamed)
+            obstacle = self._obstacle(demand, limits)
+            if obstacle is not None and (obstacle.certain or not patient):
+                return obstacle.refuse(demand, limits, self)
+            if obstacle is None and (not patient or self._next_in_line(ticket, run)):
+                hold = Hold(self, demand, run, streamed=streamed)
                 self._holds[id(hold)] = hold
                 return hold
-            if ticket is None:
-                return Blocked(self, self._version)
+            ticket = ticket or Blocked(self)
             if ticket.seconds <= 0:
                 return _busy(demand)
             ticket.version = self._version
             return ticket
 
-    def _verdict(self, demand: Demand, limits: Limits) -> Refusal | Verdict:
-        """The first limit that is not certain to pass decides; open streams count as spent."""
+    def _next_in_line(self, ticket: Blocked | None, run: object) -> bool:
+        queue = self._queue
+        return not queue or queue[0] is ticket or any(h.run is run for h in self._holds.values())
+
+    def _obstacle(self, demand: Demand, limits: Limits) -> _Obstacle | None:
+        """The limits in their order; open streams, which nobody waits for, count as spent."""
         calls, tokens, pico = self.calls, self.tokens, self.spent + self.replayed
         more_calls = more_tokens = more_pico = 0
         for hold in self._holds.values():
@@ -234,45 +238,28 @@ class Ledger:
             else:
                 more_calls, more_tokens = more_calls + 1, more_tokens + hold.demand.tokens
                 more_pico += hold.demand.pico or 0
-        tests: list[tuple[int | None, int, int, Callable[[Demand, Limits, Any], Refusal]]] = [
+        unpriced = not demand.priced and limits.max_pico is not None and not limits.allow_unpriced
+        for most, taken, held, refuse in (
             (limits.max_calls, calls + 1, more_calls, _over_calls),
+            (-1 if unpriced else None, 0, 0, _unpriced),
             (limits.max_tokens_total, tokens + demand.tokens, more_tokens, _over_tokens),
-        ]
-        if not demand.priced and limits.max_pico is not None and not limits.allow_unpriced:
-            tests.insert(1, (-1, 0, 0, _unpriced))
-        if demand.pico is not None:
-            tests.append((limits.max_pico, pico + demand.pico, more_pico, over_cost))
-        for most, certain, uncertain, refuse in tests:
-            if most is None:
-                continue
-            if certain > most:
-                return refuse(demand, limits, self)
-            if certain + uncertain > most:
-                return "waits"
-        return "fits"
+            (limits.max_pico, pico + (demand.pico or 0), more_pico, over_cost),
+        ):
+            if most is not None and taken + held > most:
+                return _Obstacle(taken > most, refuse)
+        return None
 
-    def _no_room(self, demand: Demand, limits: Limits) -> Refusal:
-        """The refusal of a request that may not wait: the limit that others' holds reach."""
-        with self._lock:
-            certain = self.calls + len(self._holds)
-            if limits.max_calls is not None and certain + 1 > limits.max_calls:
-                return _over_calls(demand, limits)
-            tokens = self.tokens + sum(hold.demand.tokens for hold in self._holds.values())
-            if limits.max_tokens_total is not None and (
-                tokens + demand.tokens > limits.max_tokens_total
-            ):
-                return _over_tokens(demand, limits)
-            return over_cost(demand, limits, self)
-
-    def settle(self, hold: Hold, *, tokens: int, pico: int, replayed: int = 0) -> None:
-        """Replace a hold by what it took; once."""
+    def settle(
+        self, hold: Hold, *, tokens: int, pico: int | None, replayed: int = 0
+    ) -> None:
+        """Replace a hold by what it took; once. ``pico`` None: no price is known."""
         with self._lock:
             if self._holds.pop(id(hold), None) is None:
                 return
-            hold.open = False
             self.calls += 1
             self.tokens += tokens
-            self.spent += pico
+            self.spent += pico or 0
+            self.unpriced = self.unpriced or pico is None
             self.replayed += replayed
             self._moved()
 
@@ -280,7 +267,6 @@ class Ledger:
         """Drop the hold of a request that was never sent."""
         with self._lock:
             if self._holds.pop(id(hold), None) is not None:
-                hold.open = False
                 self._moved()
 
     def join(self, ticket: Blocked, wake: Callable[[], None]) -> bool:
@@ -308,7 +294,7 @@ class Ledger:
             wake()
 
 
-def _over_calls(demand: Demand, limits: Limits, _ledger: Any = None) -> Refusal:
+def _over_calls(demand: Demand, limits: Limits, _ledger: Ledger) -> Refusal:
     return demand.refused(
         "calls",
         f"call cap reached: the run has made its {limits.max_calls} requests, so the "
@@ -316,7 +302,7 @@ def _over_calls(demand: Demand, limits: Limits, _ledger: Any = None) -> Refusal:
     )
 
 
-def _over_tokens(demand: Demand, limits: Limits, _ledger: Any = None) -> Refusal:
+def _over_tokens(demand: Demand, limits: Limits, _ledger: Ledger) -> Refusal:
     return demand.refused(
         "tokens",
         f"token limit reached: the {demand.label!r} request could take up to {demand.tokens} "
@@ -326,6 +312,7 @@ def _over_tokens(demand: Demand, limits: Limits, _ledger: Any = None) -> Refusal
 
 
 def over_cost(demand: Demand, limits: Limits, ledger: Ledger) -> Refusal:
+    """The refusal of a request that could pass the spending limit."""
     spent = (ledger.spent + ledger.replayed) / 1e12
     most = plain(limits.max_cost_usd or 0)
     held = ledger.held_pico / 1e12
@@ -339,7 +326,7 @@ def over_cost(demand: Demand, limits: Limits, ledger: Ledger) -> Refusal:
     )
 
 
-def _unpriced(demand: Demand, limits: Limits, _ledger: Any = None) -> Refusal:
+def _unpriced(demand: Demand, limits: Limits, _ledger: Ledger) -> Refusal:
     return demand.refused(
         "unpriced",
         f"unpriced model: {demand.model!r} has no registered price, so what the {demand.label!r} "

@@ -1,0 +1,1 @@
+"""Whether what a model wrote is what it read: quotations, citations, premises."""

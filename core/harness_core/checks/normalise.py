@@ -109,4 +109,3 @@ def _right(norm: str, start: int, end: int) -> int:
     while end > start and norm[end - 1] == "-":
         end -= 1
     return end
-

@@ -74,7 +74,9 @@ class Function:
         if self.is_async:
             result = self.outcome(given, params)
         else:
-            result = await run_sync(self.outcome, given, params, abandon_on_cancel=True)
+            # in a list: trio takes a coroutine that a thread returns for a mistake
+            boxed = await run_sync(lambda: [self.outcome(given, params)], abandon_on_cancel=True)
+            result = boxed[0]
         try:
             return await result if inspect.isawaitable(result) else result
         except STOPPING:

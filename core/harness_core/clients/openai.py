@@ -25,7 +25,15 @@ from harness_core.clients.wire.credentials import (
 )
 from harness_core.clients.wire.embeddings import read_embeddings
 from harness_core.clients.wire.replies import failure, read_reply
-from harness_core.clients.wire.retries import Attempt, Joiner, Landed, Patience, attempts
+from harness_core.clients.wire.retries import (
+    Attempt,
+    Joiner,
+    Landed,
+    Patience,
+    arrived,
+    attempts,
+    joined,
+)
 from harness_core.clients.wire.streams import events_of
 from harness_core.config import checked, setting
 from harness_core.errors import BadKeyError, BadSettingError, MissingDepError
@@ -255,12 +263,13 @@ class OpenAIClient(BaseClient):
         sdk, joiner = self._sync_sdk, attempt.stream and attempt.stream()
         try:
             if joiner is None:
-                return _arrived(sdk.post(attempt.url, **_plain(attempt, sdk)))
+                response = sdk.post(attempt.url, **_plain(attempt, sdk))
+                return arrived(response.status_code, response.text)
             response = sdk.post(attempt.url, **_streamed(attempt, sdk, _sdk().Stream))
             with closing(response), closing(response.iter_lines()) as lines:
                 for line in lines:
                     joiner.add(line)
-            return _joined(joiner)
+            return joined(joiner)
         except _failures() as error:
             return _lost(error, joiner)
 
@@ -268,12 +277,13 @@ class OpenAIClient(BaseClient):
         sdk, joiner = await self._async_sdk(), attempt.stream and attempt.stream()
         try:
             if joiner is None:
-                return _arrived(await sdk.post(attempt.url, **_plain(attempt, sdk)))
+                response = await sdk.post(attempt.url, **_plain(attempt, sdk))
+                return arrived(response.status_code, response.text)
             response = await sdk.post(attempt.url, **_streamed(attempt, sdk, _sdk().AsyncStream))
             async with aclosing(response), aclosing(response.aiter_lines()) as lines:
                 async for line in lines:
                     joiner.add(line)
-            return _joined(joiner)
+            return joined(joiner)
         except _failures() as error:
             return _lost(error, joiner)
 
@@ -332,22 +342,9 @@ def _failures() -> tuple[type[Exception], ...]:
     return (_sdk().APIError, httpx.TransportError, JSONDecodeError)
 
 
-def _arrived(response: "httpx.Response") -> Landed:
-    try:
-        return Landed(status=response.status_code, body=response.json())
-    except (ValueError, RecursionError) as error:
-        said = f"could not read the reply, it is no JSON: {response.text}"
-        return Landed(status=response.status_code, text=said, cause=error)
-
-
-def _joined(joiner: Joiner) -> Landed:
-    try:
-        return Landed(status=200, body=joiner.whole())
-    except ValueError as error:
-        return Landed(status=200, text=str(error), cause=error)
-
-
 def _lost(error: Exception, joiner: Joiner | None) -> Landed:
+    import httpx
+
     sdk, begun = _sdk(), joiner is not None and joiner.begun
     if isinstance(error, sdk.APIStatusError):
         response = error.response
@@ -355,7 +352,8 @@ def _lost(error: Exception, joiner: Joiner | None) -> Landed:
         return Landed(
             status=response.status_code, text=response.text, retry_after=after, cause=error
         )
-    if isinstance(error, sdk.APIConnectionError) or not isinstance(error, sdk.APIError):
+    if isinstance(error, (sdk.APIConnectionError, httpx.TransportError)):
         why = error.__cause__ or error
-        return Landed(text=f"{type(why).__name__}: {why}", begun=begun, cause=error)
+        sent = not isinstance(why, (httpx.ConnectError, httpx.ConnectTimeout))
+        return Landed(text=f"{type(why).__name__}: {why}", begun=begun, sent=sent, cause=error)
     return Landed(status=200, text=str(error), begun=begun, cause=error)  # said inside a stream

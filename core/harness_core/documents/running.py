@@ -4,6 +4,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -25,33 +26,50 @@ class _Edge:
 
 
 def running_lines(
-    pages: Sequence[Sequence[str]], *, min_pages: int = 3, max_chars: int = 200
+    pages: Sequence[Sequence[str]],
+    *,
+    min_pages: int = 3,
+    max_chars: int = 200,
+    titles: AbstractSet[tuple[int, int]] = frozenset(),
 ) -> set[tuple[int, int]]:
     """(page, line), counted from 0, of the running lines. ``pages`` are lines from top to bottom.
 
-    Only the two outermost lines at either edge are looked at, and only from 3 pages on.
+    Only the two outermost lines at either edge are looked at, and only from 3 pages on. Lines set
+    as ``titles`` run only where they recur as they are: "Chapter 2" counts no pages.
     """
     count = len(pages)
     if count < 3:
         return set()
     needed = max(min_pages, math.ceil(0.4 * count))
-    alike, numbered = defaultdict[tuple[bool, str], list[_Edge]](list), defaultdict[
-        tuple[bool, str], list[_Edge]
-    ](list)
+    alike, numbered = _groups(pages, max_chars)
+    running = [group for group in alike if _recurs(group, count, needed)]
+    running += [
+        group
+        for group in numbered
+        if _recurs(group, count, needed)
+        and _counts_pages(group)
+        and not any((edge.page, edge.at) in titles for edge in group)
+    ]
+    return {(edge.page, edge.at) for group in running for edge in group}
+
+
+def _groups(
+    pages: Sequence[Sequence[str]], max_chars: int
+) -> tuple[list[list[_Edge]], list[list[_Edge]]]:
+    """Edge lines of the same text, and those of the same text but for their figures."""
+    alike, numbered = _by_key(), _by_key()
     for foot, edge in _edges(pages, max_chars):
+        if _is_table_header(pages[edge.page], edge):
+            continue
         key = "".join(edge.text.casefold().split())
-        if not _is_table_header(pages[edge.page], edge):
-            alike[foot, key].append(edge)
-            if any(char.isdigit() for char in key):
-                numbered[foot, _DIGITS.sub("#", key)].append(edge)
-    found: set[tuple[int, int]] = set()
-    for group in alike.values():
-        if _recurs(group, count, needed):
-            found.update((edge.page, edge.at) for edge in group)
-    for group in numbered.values():
-        if _recurs(group, count, needed) and _counts_pages(group):
-            found.update((edge.page, edge.at) for edge in group)
-    return found
+        alike[foot, key].append(edge)
+        if _DIGITS.search(key):
+            numbered[foot, _DIGITS.sub("#", key)].append(edge)
+    return list(alike.values()), list(numbered.values())
+
+
+def _by_key() -> defaultdict[tuple[bool, str], list[_Edge]]:
+    return defaultdict(list)
 
 
 def mostly_figures(text: str) -> bool:
@@ -103,6 +121,8 @@ def _reads_like_head(edge: _Edge) -> bool:
 
 def _counts_pages(group: list[_Edge]) -> bool:
     """Whether one number of a line follows the page, and every other changing one only rises."""
+    if any(_is_sentence(edge.text) for edge in group):
+        return False
     by_page = {edge.page: edge for edge in reversed(group)}
     rows = [(page, by_page[page].text) for page in sorted(by_page)]
     numbers = [[int(run) for run in _DIGITS.findall(text)] for _, text in rows]
@@ -118,6 +138,10 @@ def _counts_pages(group: list[_Edge]) -> bool:
     return all(rises) and any(
         follow and _stands_apart(rows[0][1], at) for at, follow in enumerate(follows)
     )
+
+
+def _is_sentence(text: str) -> bool:
+    return len(text.split()) > 3 and text.rstrip().endswith((".", "!", "?"))
 
 
 def _stands_apart(line: str, number: int) -> bool:

@@ -93,9 +93,10 @@ class IngestSpec(BaseModel):
 
 
 def _number(name: str, value: Any, default: int, *, finite: bool = False) -> float:
-    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
-    if usable and not (finite and math.isinf(value)):
-        return value  # type: ignore[no-any-return]  # isinstance above narrows nothing through `and`
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    number: float = value if is_number else math.nan
+    if number >= 0 and not (finite and math.isinf(number)):
+        return number
     warn(BadSettingWarning(f"{name} is a number at or above 0, not {value!r}; {default} is used"))
     return default
 

@@ -1,6 +1,7 @@
 """How a flow asks: one request, several, or several flows side by side."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import TypeVar
 
 from harness_core.flows.types import Flow, Pause, Work
@@ -32,6 +33,12 @@ def ask_vectors(requests: Iterable[Texts]) -> Flow[list[Embeddings]]:
     return [_embeddings(outcome) for _, outcome in zip(batch, outcomes, strict=True)]
 
 
+def work(function: Callable[[], T]) -> Flow[T]:
+    """Have a slow function run where slow work runs; the flow goes on with its result."""
+    result: T = yield Work(function)
+    return result
+
+
 def together(flows: Iterable[Flow[T]]) -> Flow[list[T]]:
     """Run flows side by side: the rounds of all of them are merged, in order, into one batch.
 
@@ -50,9 +57,9 @@ def together(flows: Iterable[Flow[T]]) -> Flow[list[T]]:
                 else:
                     asked[place] = todo
             if asked:
-                outcomes = list((yield tuple(one for batch in asked.values() for one in batch)))
+                outcomes = iter((yield tuple(one for batch in asked.values() for one in batch)))
                 for place, batch in asked.items():
-                    answers[place] = [outcomes.pop(0) for _ in batch]
+                    answers[place] = list(islice(outcomes, len(batch)))
     finally:
         for flow in running:
             flow.close()

@@ -3,20 +3,37 @@
 The reply is still whole when it is settled and kept, so nothing but this module knows of pieces.
 """
 
+import re
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import closing
-from typing import Any
+from contextlib import aclosing, closing
+from dataclasses import replace
+from typing import Any, Final, Protocol, runtime_checkable
 
+from harness_core.answer import is_not_found
 from harness_core.flows.interrupts import interrupts
 from harness_core.flows.sync import Driver, being_inside
 from harness_core.flows.tasks import AsyncDriver
 from harness_core.flows.types import Drive, Send
 from harness_core.messages import SENTINEL, OnText, Outcome, Reply, Request
 
+ABANDONED: Final = "abandoned"
+"""Finish reason of a stream that ended early: settled at what is known by then, never cached."""
+
 Join = Callable[[Sequence[Any], bool], Reply]
 """``join(pieces, whole)`` makes one reply; ``whole`` is False for a stream that ended early."""
 
 _END = object()
+
+
+@runtime_checkable
+class Streaming(Protocol):
+    """A client that gives its reply in pieces; the generators are closed when a stream ends."""
+
+    def stream(self, request: Request, /) -> Generator[Any, None, None]:
+        """Pieces of the reply as they come."""
+
+    def astream(self, request: Request, /) -> AsyncGenerator[Any, None]:
+        """The async twin of ``stream``."""
 
 
 def stream(flow: Drive[Outcome], join: Join) -> Generator[Any, None, Reply]:
@@ -35,8 +52,8 @@ def stream(flow: Drive[Outcome], join: Join) -> Generator[Any, None, Reply]:
         if isinstance(todo, Reply):
             return todo
         pieces: list[Any] = []
-        with closing(_source(todo)) as source:
-            try:
+        try:
+            with closing(_streaming(todo).stream(_text(todo))) as source:
                 while True:
                     with being_inside(todo.inside):
                         piece = next(source, _END)
@@ -44,9 +61,9 @@ def stream(flow: Drive[Outcome], join: Join) -> Generator[Any, None, Reply]:
                         break
                     pieces.append(piece)
                     yield piece
-            except BaseException as what:
-                ended_early(flow, join, pieces, what)
-                raise
+        except BaseException as what:
+            ended_early(flow, join, pieces, what)
+            raise
         return _reply(advance(flow, join(pieces, True)))
 
 
@@ -61,20 +78,18 @@ async def astream(flow: Drive[Outcome], join: Join) -> AsyncGenerator[Any, None]
             yield todo
             return
         pieces: list[Any] = []
-        source = todo.client.astream(todo.request)
-        try:
-            while True:
-                with being_inside(todo.inside):
-                    piece = await anext(source, _END)
-                if piece is _END:
-                    break
-                pieces.append(piece)
-                yield piece
-        except BaseException as what:
-            ended_early(flow, join, pieces, what)
-            raise
-        finally:
-            await source.aclose()
+        async with aclosing(_streaming(todo).astream(_text(todo))) as source:
+            try:
+                while True:
+                    with being_inside(todo.inside):
+                        piece = await anext(source, _END)
+                    if piece is _END:
+                        break
+                    pieces.append(piece)
+                    yield piece
+            except BaseException as what:  # settled before anything is awaited
+                ended_early(flow, join, pieces, what)
+                raise
         yield _reply(advance(flow, join(pieces, True)))
 
 
@@ -91,15 +106,21 @@ def ended_early(
 ) -> None:
     """Settle an exchange whose stream broke: at what arrived, or as lost when it failed at once."""
     if pieces or not isinstance(what, Exception):
-        advance(flow, join(pieces, False))
+        advance(flow, replace(join(pieces, False), finish_reason=ABANDONED))
     else:
         flow.throw(what)
 
 
-def _source(todo: Send) -> Generator[Any, None, None]:
+def _streaming(todo: Send) -> Streaming:
+    if not isinstance(todo.client, Streaming):
+        raise TypeError(f"{type(todo.client).__name__} cannot stream")
+    return todo.client
+
+
+def _text(todo: Send) -> Request:
     if not isinstance(todo.request, Request):
         raise TypeError("only a text request can be streamed")
-    yield from todo.client.stream(todo.request)
+    return todo.request
 
 
 def _reply(outcome: Any) -> Reply:
@@ -108,19 +129,28 @@ def _reply(outcome: Any) -> Reply:
     return outcome
 
 
-def held_back(on_text: OnText) -> OnText:
+class HeldBack:
     """``on_text`` that hears nothing while the text may still turn out to be the sentinel."""
-    waiting: list[str] | None = []
 
-    def heard(piece: str) -> None:
-        nonlocal waiting
-        if waiting is None:
-            on_text(piece)
+    def __init__(self, on_text: OnText) -> None:
+        self._on_text = on_text
+        self._waiting: list[str] | None = []
+
+    def __call__(self, piece: str) -> None:
+        """Hear a piece, or keep it until the text differs from the sentinel."""
+        if self._waiting is None:
+            self._on_text(piece)
             return
-        waiting.append(piece)
-        text = "".join(waiting)
-        if not SENTINEL.startswith(text.lstrip()[: len(SENTINEL)]):
-            waiting = None
-            on_text(text)
+        self._waiting.append(piece)
+        text = "".join(self._waiting)
+        opening = re.sub(r"^[\W_]+", "", text).upper().replace(" ", "_")
+        if not SENTINEL.startswith(opening) and not is_not_found(text):
+            self._waiting = None
+            self._on_text(text)
 
-    return heard
+    def end(self) -> None:
+        """The text is whole: a short one that only began like the sentinel is heard now."""
+        text = "".join(self._waiting or ())
+        self._waiting = []
+        if not is_not_found(text):
+            self._on_text(text)

@@ -3,12 +3,11 @@
 import asyncio
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, assert_never
 
 from harness_core.flows.interrupts import Interrupts, interrupts
 from harness_core.flows.types import (
@@ -24,13 +23,14 @@ from harness_core.flows.types import (
     Work,
     inside,
 )
+from harness_core.flows.window import Window
 from harness_core.messages import OnText, Outcome, Texts
 
 T = TypeVar("T")
 
 
 class _Landed(NamedTuple):
-    place: int
+    number: int
     outcome: Outcome | None
     error: BaseException | None
 
@@ -57,13 +57,16 @@ class Driver:
         self.pool: ThreadPoolExecutor | None = None
 
     def wake(self) -> None:
+        """Have the waiting thread look around; safe in signal handlers and under locks."""
         self.done.put(None)
 
     def close(self) -> None:
+        """Start no further thread."""
         if self.pool is not None:
             self.pool.shutdown(wait=False)
 
     def drive(self, flow: Drive[T]) -> T:
+        """Run ``flow`` to its end."""
         answer: Any = None
         error: BaseException | None = None
         while True:
@@ -75,10 +78,11 @@ class Driver:
             answer, error = None, None  # cleared first: what is thrown next must not find the last
             try:
                 answer = self.perform(todo)
-            except BaseException as what:  # noqa: BLE001 - the flow decides what it means
+            except BaseException as what:  # the flow decides what it means
                 error = what
 
     def perform(self, todo: Batch | Send | Work | Wait | Pause | Admitted) -> Any:
+        """Do one thing a flow asked for."""
         if isinstance(todo, Send):
             return self.send(todo)
         self.interrupts.check()
@@ -91,9 +95,12 @@ class Driver:
                 return self.wait(todo.ticket)
             case Pause():
                 return self.pause(todo.seconds)
-        return None
+            case Admitted():
+                return None
+        assert_never(todo)
 
     def send(self, todo: Send) -> Outcome:
+        """Give a request to its client."""
         with being_inside(todo.inside):
             if isinstance(todo.request, Texts):
                 return todo.client.embed(todo.request)
@@ -101,70 +108,51 @@ class Driver:
             return todo.client.send(todo.request, on_text=on_text)
 
     def batch(self, batch: Batch) -> list[Outcome | None]:
-        """Let the window move over the batch; the outcomes of placed requests, in order."""
-        results: list[Outcome | None] = []
-        errors: dict[int, BaseException] = {}
+        """Let the window move over a batch; the outcomes of placed requests, in order."""
         inline = self.width == 1 or batch.size == 1
-        with closing(batch.places):
-            going, more, answer = 0, True, None
+        with closing(Window(batch, self.width)) as window:
             while True:
-                while more and going < self.width and not errors and not self.interrupts.pending:
-                    try:
-                        item = batch.places.send(answer)
-                        answer = None
-                        if isinstance(item, Wait):
-                            if going:
-                                break
-                            answer = self.perform(item)
-                            continue
-                    except StopIteration:
-                        more = False
-                        break
-                    except BaseException as what:  # noqa: BLE001 - raised below, in request order
-                        errors[len(results)] = what
-                        break
-                    going += self.place(item, results, errors, inline=inline)
-                if not going:
+                self.fill(window, inline=inline)
+                if not window.going:
                     break
-                if landed := self.done.get():
-                    going -= 1
-                    results[landed.place] = landed.outcome
-                    if landed.error is not None:
-                        errors[landed.place] = landed.error
-        if errors:
-            raise errors[min(errors)]
-        self.interrupts.check()
-        return results
+                if landed := self.done.get():  # the one place where a sync run waits for replies
+                    window.land(*landed)
+            outcomes = window.result()
+            self.interrupts.check()
+            return outcomes
 
-    def place(
-        self,
-        item: Place,
-        results: list[Outcome | None],
-        errors: dict[int, BaseException],
-        *,
-        inline: bool,
-    ) -> int:
-        """Have an admitted exchange finished, here or by a worker; how many workers that takes."""
-        number = len(results)
-        results.append(None)
-        if inline or item.in_order:
-            try:
-                results[number] = self.drive(item.flow)
-            except BaseException as what:  # noqa: BLE001 - raised by the batch, in request order
-                errors[number] = what
-            return 0
+    def fill(self, window: Window, *, inline: bool) -> None:
+        """Place what may be placed now."""
+        answer: bool | None = None
+        while not self.interrupts.pending and (item := window.pull(answer)) is not None:
+            answer = None
+            if isinstance(item, Wait):
+                answer = self.wait(item.ticket)
+            else:
+                self.place(window, item, inline=inline or item.in_order)
+
+    def place(self, window: Window, item: Place, *, inline: bool) -> None:
+        """Have an admitted exchange finished, here or by a worker."""
+        number = window.place(item)
+        if inline:
+            window.land(*self.finished(number, item.flow))
+            return
         self.pool = self.pool or ThreadPoolExecutor(self.width, thread_name_prefix="harness")
         self.pool.submit(copy_context().run, self.serve, number, item.flow)
-        return 1
 
     def serve(self, number: int, flow: Drive[Outcome]) -> None:
+        """Finish an exchange in a worker thread."""
+        self.done.put(self.finished(number, flow))
+
+    def finished(self, number: int, flow: Drive[Outcome]) -> _Landed:
+        """Run an exchange to its end; what it raises is the batch's to raise, in request order."""
         try:
-            landed = _Landed(number, self.drive(flow), None)
-        except BaseException as what:  # noqa: BLE001 - travels to the run's own thread
-            landed = _Landed(number, None, what)
-        self.done.put(landed)
+            return _Landed(number, self.drive(flow), None)
+        except BaseException as what:
+            return _Landed(number, None, what)
 
     def wait(self, ticket: Ticket) -> bool:
+        """Wait for a ticket, unless that would block what is being waited for."""
         if inside.get() is not None or in_event_loop():
             return False
         if ticket.join(self.wake):
@@ -172,26 +160,34 @@ class Driver:
         return True
 
     def pause(self, seconds: float) -> None:
+        """Let time pass, until the first Ctrl-C."""
         until = time.monotonic() + seconds
         while not self.interrupts.pending and (left := until - time.monotonic()) > 0:
             self.sleep(left)
+        self.interrupts.check()
 
     def sleep(self, seconds: float) -> None:
+        """Wait until somebody wakes this thread, ``seconds`` at the most."""
         try:
             self.done.get(timeout=seconds)
         except Empty:
             return
 
 
-@contextmanager
-def being_inside(here: Inside) -> Iterator[None]:
+class being_inside:  # noqa: N801 - reads as the context manager it is
     """Mark what runs in this context as made inside a request; reset by value."""
-    before = inside.get()
-    inside.set(here)
-    try:
-        yield
-    finally:
-        inside.set(before)
+
+    __slots__ = ("_before", "_here")
+
+    def __init__(self, here: Inside) -> None:
+        self._here = here
+
+    def __enter__(self) -> None:
+        self._before = inside.get()
+        inside.set(self._here)
+
+    def __exit__(self, *_what: object) -> None:
+        inside.set(self._before)
 
 
 def in_event_loop() -> bool:

@@ -2,13 +2,13 @@
 
 import asyncio
 import sys
-from collections import deque
 from collections.abc import Callable
-from contextlib import closing
-from typing import Any, TypeVar
+from contextlib import closing, suppress
+from typing import Any, TypeVar, assert_never
 
 import anyio
 from anyio import to_thread
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from harness_core.flows.sync import being_inside
 from harness_core.flows.types import (
@@ -16,13 +16,13 @@ from harness_core.flows.types import (
     Batch,
     Drive,
     Pause,
-    Place,
     Send,
     Ticket,
     Wait,
     Work,
     inside,
 )
+from harness_core.flows.window import Window
 from harness_core.messages import OnText, Outcome, Texts
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class AsyncDriver:
             answer, error = None, None  # cleared first: what is thrown next must not find the last
             try:
                 answer = await self.perform(todo)
-            except BaseException as what:  # noqa: BLE001 - the flow decides what it means
+            except BaseException as what:  # the flow decides what it means
                 error = what
 
     async def perform(self, todo: Batch | Send | Work | Wait | Pause | Admitted) -> Any:
@@ -77,7 +77,9 @@ class AsyncDriver:
                 return await self.wait(todo.ticket)
             case Pause():
                 return await anyio.sleep(todo.seconds)
-        return None
+            case Admitted():
+                return None
+        assert_never(todo)
 
     async def send(self, todo: Send) -> Outcome:
         """Give a request to its client."""
@@ -88,60 +90,47 @@ class AsyncDriver:
             return await todo.client.asend(todo.request, on_text=on_text)
 
     async def batch(self, batch: Batch) -> list[Outcome | None]:
-        """Let the window move over the batch; the outcomes of placed requests, in order."""
-        results: list[Outcome | None] = []
-        errors: dict[int, BaseException] = {}
-        landed: deque[int] = deque()
-        land = _Bell()
-
-        async def finish(number: int, flow: Drive[Outcome]) -> None:
-            try:
-                results[number] = await self.drive(flow)
-            except Exception as what:  # noqa: BLE001 - raised by the batch, in request order
-                errors[number] = what
+        """Let the window move over a batch; the outcomes of placed requests, in order."""
+        landed = _Bell()
 
         async def serve(number: int, flow: Drive[Outcome]) -> None:
-            await finish(number, flow)
-            landed.append(number)
-            land.ring()
+            await checkpoint_if_cancelled()  # what was not begun is not sent
+            try:
+                await self.finish(window, number, flow)
+            finally:
+                landed.ring()
 
-        async def place(item: Place) -> int:
-            number = len(results)
-            results.append(None)
-            if item.in_order or batch.size == 1:
-                await finish(number, item.flow)
-                return 0
-            group.start_soon(serve, number, item.flow)
-            return 1
-
-        with closing(batch.places):
-            async with anyio.create_task_group() as group:
-                going, more, answer = 0, True, None
-                while True:
-                    while more and going < self.width and not errors:
-                        try:
-                            item = batch.places.send(answer)
+        with closing(Window(batch, self.width)) as window:
+            try:
+                async with anyio.create_task_group() as group:
+                    while True:
+                        answer: bool | None = None
+                        while (item := window.pull(answer)) is not None:
                             answer = None
                             if isinstance(item, Wait):
-                                if going:
-                                    break
                                 answer = await self.wait(item.ticket)
-                                continue
-                        except StopIteration:
-                            more = False
+                            elif item.in_order or batch.size == 1:
+                                await self.finish(window, window.place(item), item.flow)
+                            else:
+                                group.start_soon(serve, window.place(item), item.flow)
+                        if not window.going:
                             break
-                        except Exception as what:  # noqa: BLE001 - raised below, in request order
-                            errors[len(results)] = what
-                            break
-                        going += await place(item)
-                    if not going:
-                        break
-                    await land.wait()
-                    going -= len(landed)
-                    landed.clear()
-        if errors:
-            raise errors[min(errors)]
-        return results
+                        await landed.wait()
+            finally:
+                for flow in window.going.values():
+                    flow.close()  # cancelled before its task began: never sent
+            return window.result()
+
+    async def finish(self, window: Window, number: int, flow: Drive[Outcome]) -> None:
+        """Run an exchange to its end; what it raises is the batch's to raise, in request order."""
+        outcome, error = None, None
+        try:
+            outcome = await self.drive(flow)
+        except BaseException as what:
+            error = what
+        window.land(number, outcome, error)
+        if isinstance(error, anyio.get_cancelled_exc_class()):
+            raise error
 
     async def wait(self, ticket: Ticket) -> bool:
         """Wait for a ticket, unless this task is inside a request itself."""
@@ -170,14 +159,14 @@ class _Bell:
 
 def soon(function: Callable[[], None]) -> Callable[[], None]:
     """``function`` as something that any thread may call: it runs soon, in this event loop."""
+    schedule: Callable[[Callable[[], None]], object]
     try:
-        loop = asyncio.get_running_loop()
+        schedule = asyncio.get_running_loop().call_soon_threadsafe
     except RuntimeError:
-        run_sync_soon = sys.modules["trio"].lowlevel.current_trio_token().run_sync_soon
-        return lambda: run_sync_soon(function)
+        schedule = sys.modules["trio"].lowlevel.current_trio_token().run_sync_soon
 
     def wake() -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(function)
+        with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
+            schedule(function)
 
     return wake

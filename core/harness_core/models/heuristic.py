@@ -92,14 +92,14 @@ def estimate_tokens(text: str) -> int:
 
 def _is_even(text: str) -> bool:
     """Whether single spaces and line breaks are all that separates words."""
-    uneven = any(space in text for space in _UNEVEN)
+    uneven = any(map(text.__contains__, _UNEVEN))
     return bool(text) and not uneven and text[0] not in _BLANK and text[-1] not in _BLANK
 
 
 def _even_units(text: str) -> int:
     """``_ascii_units`` of even text, by whole words: no piece crosses the space before a word."""
     total = carried = 0
-    lines = _BREAKS.split(text)
+    lines = _BREAKS.split(text) if "\n" in text else [text]
     for line, breaks in zip(lines[::2], [*lines[1::2], ""], strict=True):
         parts = line.split(" ")
         words = sum(map(_word, parts))

@@ -39,9 +39,9 @@ class _Rates:
 def price(model: ModelInfo | str, usage: Usage) -> int | None:
     """What an exchange cost in pico-dollars, to the nearest one.
 
-    None when the model's price or a count it needs is unknown. Cached input is charged at its own rate where one is known, else as input. Where prices step
-    with the length of the prompt, the whole request is charged at the step it reaches. Never raises
-    for a model that is already known.
+    None when the model's price or a count it needs is unknown. Cached input is charged at its own
+    rate where one is known, else as input. Where prices step with the length of the prompt, the
+    whole request is charged at the step it reaches.
     """
     rates = _rates(model_info(model) if isinstance(model, str) else model)
     if not rates or usage.input is None:

@@ -92,7 +92,7 @@ def count_many(texts: Iterable[str | bytes | None], model: str | None = None) ->
         asked = [text for text in read if text.strip(_BLANK)]
         counts = iter(_checked(name, asked) if asked else ())
         return [next(counts) if text.strip(_BLANK) else 0 for text in read]
-    return [_counter(name, model)(text) for text in read]
+    return list(map(_counter(name, model), read))
 
 
 def upper_bytes(text: str) -> int:

@@ -1,0 +1,1 @@
+"""One module per reader, and nothing else: the file name is the reader's name."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from harness_core.documents.types import Chunk, Chunks, Page
 from harness_core.errors import BadSettingError, CapUnenforceableError
@@ -10,18 +10,16 @@ from harness_core.models import count_many
 from harness_core.segmenting.cutting import hard_split
 from harness_core.segmenting.packing import Packed
 
-T = TypeVar("T")
-
 
 def new_chunks(
     texts: str | Sequence[str],
     method: str = "given",
     spec: Any = None,
     *,
-    page: Page | None | Sequence[Page | None] = None,
-    section: str | None | Sequence[str | None] = None,
-    block_id: int | None | Sequence[int | None] = None,
-    source_text: str | None | Sequence[str | None] = None,
+    page: Page | Sequence[Page | None] | None = None,
+    section: str | Sequence[str | None] | None = None,
+    block_id: int | Sequence[int | None] | None = None,
+    source_text: str | Sequence[str | None] | None = None,
     metadata: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> Chunks:
@@ -120,9 +118,9 @@ def numbered(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
     return tuple(replace(chunk, chunk_id=number) for number, chunk in enumerate(chunks, 1))
 
 
-def _each(name: str, given: T | Sequence[T], size: int) -> Sequence[T]:
+def _each(name: str, given: Any, size: int) -> Sequence[Any]:
     if isinstance(given, str) or not isinstance(given, Sequence):
-        return [given] * size  # type: ignore[list-item]  # a sequence that is no string is a list
+        return [given] * size
     if len(given) != size:
         raise BadSettingError(f"{name} is one value or {size}, not {len(given)}")
     return given

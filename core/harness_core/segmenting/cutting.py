@@ -14,9 +14,8 @@ from harness_core.models import count_tokens
 from harness_core.ranking.sentences import sentence_spans
 
 _WORD = regex.compile(r"\S+")
-_UNSPACED = regex.compile(
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
-)
+_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+_CHARS = 4  # of a token, to begin with
 
 
 class Spans(NamedTuple):
@@ -26,30 +25,57 @@ class Spans(NamedTuple):
     ends: Sequence[int]
 
 
+class Fit(NamedTuple):
+    """How many units fit (0 when not even one does), their tokens, and characters per cap."""
+
+    units: int
+    tokens: int
+    chars: int
+
+
+def longest(
+    measure: Callable[[int], int],
+    length: Callable[[int], int],
+    most: int,
+    cap: int,
+    *,
+    chars: int = 0,
+    exact: bool = True,
+) -> Fit:
+    """The largest run of 1 to ``most`` units with ``measure(n) <= cap`` tokens.
+
+    ``length(n)`` is the run's characters, ``chars`` about as many as will fit: what is measured is
+    never much longer than twice that or the result. Both functions grow with n. Unless ``exact``,
+    a run is taken without measuring the next unit where that would need twice the room there is.
+    """
+    fits, tokens, over, tries = 0, 0, most + 1, 0
+    chars = chars or _CHARS * cap
+    while over - fits > 1:
+        within = bisect_right(range(1, over), chars, lo=fits, key=length)
+        probe = min(max(within, fits + 1), over - 1)
+        size, cost, tries = length(probe), measure(probe), tries + 1
+        chars = size * cap // max(cost, 1)
+        if cost > cap:
+            over = probe
+        else:
+            fits, tokens = probe, cost
+            if not exact and probe < most and _full(size, cost, cap, length(probe + 1) - size):
+                break
+        if tries > 5 and over <= most:  # not in proportion after all
+            chars = length((fits + over) // 2)
+        elif chars > 2 * size or tries > 5:
+            chars = 2 * size
+    return Fit(fits, tokens, chars)
+
+
+def _full(size: int, cost: int, cap: int, more: int) -> bool:
+    """Whether ``more`` characters would, by the density of what is there, go far over the cap."""
+    return 2 * cost > cap and more * cost > 2 * (cap - cost) * size
+
+
 def word_spans(text: str) -> Spans:
     """The words of a text: what stands between white space."""
     return _spans([match.span() for match in _WORD.finditer(text)])
-
-
-def longest(measure: Callable[[int], int], most: int, cap: int, *, guess: int) -> int:
-    """The largest n up to ``most`` with ``measure(n) <= cap``, 0 when not even 1 fits.
-
-    ``measure`` grows with n, nearly in proportion; ``guess`` is where to look first. What is
-    measured is never much longer than twice the result or the guess.
-    """
-    fits, over, tries = 0, most + 1, 0
-    while over - fits > 1:
-        probe = min(max(guess, fits + 1), over - 1)
-        cost = measure(probe)
-        if cost <= cap:
-            fits = probe
-        else:
-            over = probe
-        tries += 1
-        guess = min(probe * cap // max(cost, 1), 2 * probe)
-        if tries > 5:  # not in proportion after all
-            guess = (fits + over) // 2 if over <= most else 2 * probe
-    return fits
 
 
 def hard_split(text: str, cap: int) -> list[str]:
@@ -81,38 +107,55 @@ def tail(text: str, most: int) -> str:
     if len(text.split(None, 1)) == 1 or _UNSPACED.search(text[-most:]):
         levels.append(_characters)
     for level in levels:
-        start = _tail_start(text, level(text).starts, most)
-        if start is not None:
-            return text[start:]
+        starts = level(text).starts
+        if kept := _kept(text, starts, most):
+            return text[starts[-kept] :]
     return ""
 
 
-def _tail_start(text: str, starts: Sequence[int], most: int) -> int | None:
-    def measure(count: int) -> int:
-        return count_tokens(text[starts[-count] :])
+def tail_words(text: str, most: int) -> int:
+    """How many words at the end of ``text`` have at most ``most`` tokens."""
+    return _kept(text, word_spans(text).starts, most) if most > 0 else 0
 
-    near = len(starts) - bisect_right(starts, len(text) - 4 * most)
-    found = longest(measure, len(starts), most, guess=near)
-    return starts[-found] if found else None
+
+def _kept(text: str, starts: Sequence[int], most: int) -> int:
+    return longest(
+        lambda count: count_tokens(text[starts[-count] :]),
+        lambda count: len(text) - starts[-count],
+        len(starts),
+        most,
+    ).units
 
 
 def _split(text: str, cap: int, levels: Sequence[Callable[[str], Spans]]) -> Iterator[str]:
     level, *finer = levels
     starts, ends = level(text)
-    place, guess = 0, 1 if finer else cap
-    while place < len(starts):
-
-        def measure(count: int, place: int = place) -> int:
-            return count_tokens(text[starts[place] : ends[place + count - 1]])
-
-        found = longest(measure, len(starts) - place, cap, guess=guess)
-        piece = text[starts[place] : ends[place + max(found, 1) - 1]]
-        if found or not finer:
+    first, chars = 0, 0
+    while first < len(starts):
+        fit = longest_slice(text, Spans(starts, ends), first, cap, chars=chars, exact=False)
+        end = first + max(fit.units, 1)
+        piece = text[starts[first] : ends[end - 1]]
+        if fit.units or not finer:
             yield piece
         else:
             yield from _split(piece, cap, finer)
-        place += max(found, 1)
-        guess = found or guess
+        first, chars = end, fit.chars
+
+
+def longest_slice(
+    text: str, spans: Spans, first: int, cap: int, *, chars: int, exact: bool = True
+) -> Fit:
+    """``longest`` for what ``text`` holds from its span number ``first`` on."""
+    starts, ends = spans
+    start, before = starts[first], first - 1
+    return longest(
+        lambda count: count_tokens(text[start : ends[before + count]]),
+        lambda count: ends[before + count] - start,
+        len(starts) - first,
+        cap,
+        chars=chars,
+        exact=exact,
+    )
 
 
 def _sentences(text: str) -> Spans:

@@ -10,7 +10,7 @@ from harness_core.messages import Client
 from harness_core.segmenting.spec import SegmentSpec
 
 if TYPE_CHECKING:
-    from harness_core.ranking.embedders import Vectors
+    from harness_core.ranking.vectors import Vectors
 
 Record: TypeAlias = Callable[[str, Mapping[str, Any]], None]
 """Writes a local step: its label and its detail."""

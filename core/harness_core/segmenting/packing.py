@@ -1,23 +1,24 @@
 """Packing units (paragraphs, sentences, statements) into chunks under a token cap.
 
-Each unit is counted once, and while the counts add up to no more than the cap the units fit. The
-joined text is measured near the cap, where the parts may say too much or too little.
+A chunk takes units as long as its text, measured as it is joined, stays within the cap. What was
+just measured says where to look next, so most text is counted once.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
-from harness_core.models import count_many, count_tokens
-from harness_core.segmenting.cutting import hard_split, longest, tail
-from harness_core.segmenting.units import NOWHERE, Origin, agreed
+from harness_core.models import count_tokens
+from harness_core.segmenting.cutting import Fit, hard_split, longest, tail
+from harness_core.segmenting.units import NOWHERE, Origin, agreed, merged
 
 
 class Packed(NamedTuple):
     """A chunk: its text and tokens, the units it was packed from, and what it carries.
 
-    ``first`` and ``last`` are places in the units as given; the text before ``own`` is the end of
-    the chunk before, and ``last`` is the last unit of its own.
+    ``first`` and ``last`` are places in the units as given, without what is carried: the text
+    before ``own`` is the end of the chunk before.
     """
 
     text: str
@@ -30,19 +31,20 @@ class Packed(NamedTuple):
 
 class _Unit(NamedTuple):
     text: str
-    tokens: int
     origin: Origin
     number: int
+    total: int  # characters of this unit and all that come after it, joiners included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
-    """How to pack: sizes in tokens, and what joins units in a chunk."""
+    """How to pack: sizes in tokens, what joins units, how one over the cap is split."""
 
     cap: int
     overlap: int = 0
     floor: int = 0
     joiner: str = "\n\n"
+    split: Callable[[str, int], Sequence[str]] = hard_split
 
     def pack(self, texts: Sequence[str], origins: Sequence[Origin] = ()) -> list[Packed]:
         """The chunks, in order, each within ``cap`` (at least 16) as measured.
@@ -50,78 +52,14 @@ class Packing:
         A unit over the cap is split. With ``overlap`` each chunk begins with the end of the one
         before, as far as both fit; a chunk under ``floor`` joins the one before where that fits.
         """
-        sized = Packing(
-            cap=max(self.cap, 16),
-            overlap=min(max(self.overlap, 0), max(self.cap, 16) - 1),
-            floor=min(max(self.floor, 0), max(self.cap, 16)),
-            joiner=self.joiner,
-        )
-        units = list(_units(texts, origins, sized.cap))
-        packed = list(sized._filled(units))
-        return list(sized._without_runts(packed)) if sized.floor else packed
-
-    def _filled(self, units: Sequence[_Unit]) -> Iterator[Packed]:
-        start, carried = 0, ""
-        while start < len(units):
-            chunk, end = self._fill(units, start, carried)
-            yield chunk
-            carried = ""
-            if self.overlap and end < len(units):
-                carried = self._carry(chunk.text, units[end])
-            start = end
-
-    def _fill(self, units: Sequence[_Unit], start: int, carried: str) -> tuple[Packed, int]:
-        head = carried + self.joiner if carried else ""
-
-        def joined(count: int) -> str:
-            return head + self.joiner.join([unit.text for unit in units[start : start + count]])
-
-        def measure(count: int) -> int:
-            return count_tokens(joined(count)) if head or count > 1 else units[start].tokens
-
-        count = self._room(units, start, count_tokens(carried))
-        tokens = measure(count)
-        while (added := self._more(units, start + count, tokens)) > 0:
-            count += added
-            tokens = measure(count)
-        if tokens > self.cap and count > 1:  # this tokenizer counts what joins them
-            count = longest(measure, count, self.cap, guess=count) or 1
-            tokens = measure(count)
-        end, reach = start + count, _reach(units, start, carried)
-        origin = agreed([unit.origin for unit in units[reach:end]])
-        numbers = units[start].number, units[end - 1].number
-        return Packed(joined(count), tokens, origin, *numbers, len(head)), end
-
-    def _more(self, units: Sequence[_Unit], place: int, total: int) -> int:
-        """How many units a measured chunk still takes; none once it is nearly full."""
-        if place == len(units) or total + max(units[place].tokens, self.cap // 8) > self.cap:
-            return 0
-        return self._room(units, place, total)
-
-    def _room(self, units: Sequence[_Unit], start: int, total: int) -> int:
-        """How many units from ``start`` on add up to no more than the cap, at least one."""
-        for place in range(start, len(units)):
-            total += units[place].tokens
-            if total > self.cap and place > start:
-                return place - start
-        return len(units) - start
-
-    def _carry(self, text: str, following: _Unit) -> str:
-        """The end of ``text`` that fits in front of the next unit."""
-        want = min(self.overlap, self.cap - following.tokens)
-        while want > 0:
-            carried = tail(text, want)
-            excess = count_tokens(carried + self.joiner + following.text) - self.cap
-            if not carried.strip() or excess <= 0:
-                return carried.strip() and carried
-            want -= excess
-        return ""
+        packed = _Packer(self, texts, origins).chunks()
+        return list(self._without_runts(packed)) if self.floor > 0 else list(packed)
 
     def _without_runts(self, packed: Iterable[Packed]) -> Iterator[Packed]:
         before: Packed | None = None
         for chunk in packed:
             merged = None
-            if before is not None and chunk.tokens < self.floor:
+            if before is not None and chunk.tokens < min(self.floor, self.cap):
                 merged = self._merged(before, chunk)
             if before is not None and merged is None:
                 yield before
@@ -132,30 +70,98 @@ class Packing:
     def _merged(self, before: Packed, runt: Packed) -> Packed | None:
         text = before.text + self.joiner + runt.text[runt.own :]
         tokens = count_tokens(text)
-        if tokens > self.cap:
+        if tokens > max(self.cap, 16):
             return None
-        same = (a if a == b else None for a, b in zip(before.origin, runt.origin, strict=True))
-        return before._replace(text=text, tokens=tokens, origin=Origin(*same), last=runt.last)
+        origin = merged(before.origin, runt.origin)
+        return before._replace(text=text, tokens=tokens, origin=origin, last=runt.last)
 
 
-def _units(texts: Sequence[str], origins: Sequence[Origin], cap: int) -> Iterator[_Unit]:
-    for number, (text, tokens) in enumerate(zip(texts, count_many(texts), strict=True)):
-        if not text.strip():
-            continue
-        origin = origins[number] if origins else NOWHERE
-        if tokens <= cap:
-            yield _Unit(text, tokens, origin, number)
-            continue
-        pieces = hard_split(text, cap)
-        for piece, size in zip(pieces, count_many(pieces), strict=True):
-            if piece.strip():
-                yield _Unit(piece, size, origin, number)
+class _Packer:
+    """One packing under way: the units to come are a stack, the next one on top."""
+
+    def __init__(self, how: Packing, texts: Sequence[str], origins: Sequence[Origin]) -> None:
+        self.cap = max(how.cap, 16)
+        self.overlap = min(max(how.overlap, 0), self.cap - 1)
+        self.joiner, self.split = how.joiner, how.split
+        self.coming: list[_Unit] = []
+        self.packed: list[_Unit] = []
+        self.chars = 0  # what fitted last time
+        for number in range(len(texts) - 1, -1, -1):
+            self._push(texts[number], origins[number] if origins else NOWHERE, number)
+
+    def chunks(self) -> Iterator[Packed]:
+        before = ""
+        while self.coming:
+            carried, fit = self._fit(before)
+            if not fit.units and self._split_next():
+                continue
+            chunk = self._take(carried, max(fit.units, 1), fit.tokens)
+            before, self.chars = chunk.text, fit.chars
+            yield chunk
+
+    def _push(self, text: str, origin: Origin, number: int) -> None:
+        if text.strip():
+            total = self.coming[-1].total if self.coming else 0
+            self.coming.append(_Unit(text, origin, number, total + len(text) + len(self.joiner)))
+
+    def _joined(self, carried: str, count: int) -> str:
+        texts = [unit.text for unit in self.coming[: -count - 1 : -1]]
+        return self.joiner.join([carried, *texts] if carried else texts)
+
+    def _measure(self, carried: str, count: int) -> int:
+        return count_tokens(self._joined(carried, count))
+
+    def _length(self, carried: str, count: int) -> int:
+        rest = self.coming[-count - 1].total if count < len(self.coming) else 0
+        return len(carried) + self.coming[-1].total - rest
+
+    def _fit(self, before: str) -> tuple[str, Fit]:
+        """What is carried from the chunk before, and how many units fit behind it."""
+        want = self.overlap if before else 0
+        while True:
+            carried = tail(before, want)
+            carried = carried if carried.strip() else ""
+            fit = longest(
+                partial(self._measure, carried),
+                partial(self._length, carried),
+                len(self.coming),
+                self.cap,
+                chars=self.chars,
+                exact=False,
+            )
+            if fit.units or not carried:
+                return carried, fit
+            want -= self._measure(carried, 1) - self.cap
+
+    def _split_next(self) -> bool:
+        """Put the pieces of the next unit in its place; False when it cannot be split."""
+        unit = self.coming.pop()
+        pieces = self.split(unit.text, self.cap)
+        for piece in reversed(pieces):
+            self._push(piece, unit.origin, unit.number)
+        return len(pieces) > 1
+
+    def _take(self, carried: str, count: int, tokens: int) -> Packed:
+        text = self._joined(carried, count)
+        reach = _reach(self.packed, carried)
+        first = len(self.packed)
+        self.packed += reversed(self.coming[-count:])
+        del self.coming[-count:]
+        own = self.packed[first:]
+        return Packed(
+            text=text,
+            tokens=tokens or count_tokens(text),
+            origin=agreed([unit.origin for unit in self.packed[reach:]]),
+            first=own[0].number,
+            last=own[-1].number,
+            own=len(carried) + len(self.joiner) if carried else 0,
+        )
 
 
-def _reach(units: Sequence[_Unit], start: int, carried: str) -> int:
+def _reach(packed: Sequence[_Unit], carried: str) -> int:
     """The earliest unit that the carried text reaches into, found by counting words back."""
-    words = len(carried.split())
-    while words > 0 and start > 0:
-        start -= 1
-        words -= len(units[start].text.split())
-    return start
+    place, words = len(packed), len(carried.split())
+    while words > 0 and place > 0:
+        place -= 1
+        words -= len(packed[place].text.split())
+    return place

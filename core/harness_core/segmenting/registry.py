@@ -59,7 +59,7 @@ def register_segmenter(
     Raises:
         BadSettingError: a blank name, something that cannot be called, or an unknown cost.
     """
-    if not isinstance(name, str) or not name.strip():
+    if not name.strip():
         raise BadSettingError(f"the name of a segmenter is a non-blank text, not {name!r}")
     if not callable(fn):
         raise BadSettingError(f"segmenter {name!r} is a function, not {fn!r}")

@@ -109,7 +109,7 @@ def _listening(flow: Flow[T], heard: list[HarnessWarning]) -> Flow[T]:
             todo = Work(_heard(todo.function, heard))
         try:
             resume, answer = flow.send, (yield todo)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to the flow
+        except BaseException as error:  # whatever it is, it belongs to the flow
             resume, answer = flow.throw, error
 
 

@@ -35,6 +35,15 @@ def agreed(origins: Iterable[Origin]) -> Origin:
     ))  # fmt: skip
 
 
+def merged(one: Origin, other: Origin) -> Origin:
+    """What both say, with None where they differ."""
+    return Origin(
+        page=one.page if one.page == other.page else None,
+        section=one.section if one.section == other.section else None,
+        block_id=one.block_id if one.block_id == other.block_id else None,
+    )
+
+
 def sentence_units(document: Document) -> tuple[list[str], list[Origin]]:
     """The sentences of every block (a block without any is one), each with its block's origin."""
     texts: list[str] = []

@@ -37,6 +37,7 @@ def failure(landed: Landed) -> dict[str, Any]:
         "error": error,
         "status": landed.status,
         "retryable": landed.retryable,
+        "sent": landed.sent,
         "cause": landed.cause,
     }
 

@@ -6,7 +6,7 @@ and is sent nothing.
 
 import json
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from random import SystemRandom
 from typing import Any, Protocol
@@ -45,7 +45,8 @@ class Attempt:
 class Landed:
     """What became of an attempt. ``status`` is 0 without a response; ``text`` is an error's body.
 
-    ``begun`` says that a part of the reply was already shown, so that it cannot be asked again.
+    ``begun`` says that a part of the reply was already shown, so that it cannot be asked again;
+    ``sent`` is False when no connection was made, so that nothing can have been billed.
     """
 
     status: int = 0
@@ -53,6 +54,7 @@ class Landed:
     text: str = ""
     retry_after: str | None = None
     begun: bool = False
+    sent: bool = True
     cause: Exception | None = None
 
     @property
@@ -72,6 +74,23 @@ class Landed:
         return not self.ok and lost and not self.quota
 
 
+def arrived(status: int, text: str) -> Landed:
+    """A successful response; one whose body is no JSON landed without a reply."""
+    try:
+        return Landed(status=status, body=json.loads(text))
+    except (ValueError, RecursionError) as error:
+        said = f"could not read the reply, it is no JSON: {text}"
+        return Landed(status=status, text=said, cause=error)
+
+
+def joined(joiner: Joiner) -> Landed:
+    """A stream that was read to its end; one that ended early landed without a reply."""
+    try:
+        return Landed(status=200, body=joiner.whole(), begun=joiner.begun)
+    except ValueError as error:
+        return Landed(status=200, text=str(error), begun=joiner.begun, cause=error)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     """How often a request is tried again, and the seconds its first pause is drawn around."""
@@ -84,12 +103,14 @@ def attempts(
     attempt: Attempt, patience: Patience
 ) -> Generator[Attempt | Pause, Landed | None, tuple[Landed, int]]:
     """Try until one lands, is hopeless, or patience ends: the last one, and how many were made."""
+    sent = False
     for made in count(1):
         landed = yield attempt
         if not isinstance(landed, Landed):
             raise TypeError("an attempt is answered with what landed")
+        sent = sent or landed.sent
         if landed.begun or not landed.retryable or made > patience.retries:
-            return landed, made
+            return replace(landed, sent=sent), made
         yield Pause(pause_after(made, landed.retry_after, patience.base))
     raise AssertionError("unreachable")
 

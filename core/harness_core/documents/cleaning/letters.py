@@ -5,9 +5,12 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
+import regex
+
 from harness_core.documents.paragraphs import BLANKS
 
 _BLANK_LINE = re.compile(rf"^[{BLANKS}]+$", re.MULTILINE)
+_PUNCTUATION = regex.compile(r"[^\w\s\p{M}]")
 _RUN = re.compile(r"[ \t]+")
 _INVISIBLE: Final = dict.fromkeys((0x200B, 0x200E, 0x200F, 0xFEFF, 0x00AD))
 _CONTROLS: Final = {code: " " for code in range(32) if chr(code) not in "\t\n\r"}
@@ -53,9 +56,7 @@ def remove_numbers(text: str, _opts: Mapping[str, Any]) -> str:
 
 def remove_punctuation(text: str, _opts: Mapping[str, Any]) -> str:
     """Replace what is neither a letter, a mark, a digit nor a blank by a space."""
-    import regex
-
-    return regex.sub(r"[^\w\s]", " ", text)
+    return str(_PUNCTUATION.sub(" ", text))
 
 
 def ascii_only(text: str, _opts: Mapping[str, Any]) -> str:

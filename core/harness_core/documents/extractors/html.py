@@ -11,6 +11,7 @@ from harness_core.documents.extractors.html_tables import BLOCKS, HEADINGS, layo
 from harness_core.documents.paragraphs import visible
 from harness_core.documents.running import CELL
 from harness_core.documents.types import Block
+from harness_core.errors import BrokenDocumentError
 
 _SPACE = re.compile(r"[ \t\n\r\f]+")
 _EDGES = re.compile(r" ?\n ?")
@@ -30,7 +31,11 @@ def extract(path: Path, opts: Mapping[str, Any]) -> list[Block]:
 
 
 def html_blocks(page: str) -> list[Block]:
-    """The blocks of a page given as text."""
+    """The blocks of a page given as text.
+
+    Raises:
+        BrokenDocumentError: the page is nested so deeply that the parser drops a part of it.
+    """
     from lxml import etree, html  # type: ignore[import-untyped]  # lxml ships no types
 
     page = _OUTSIDE_XML.sub(" ", _DECLARATION.sub("", page))  # lxml refuses both in a str
@@ -41,6 +46,8 @@ def html_blocks(page: str) -> list[Block]:
         root = html.document_fromstring(page.encode("utf-8", "replace"), parser=parser)
     except (etree.ParserError, ValueError):  # a page of comments alone has no element
         return []
+    if any(error.type_name == "ERR_RESOURCE_LIMIT" for error in parser.error_log):
+        raise BrokenDocumentError("the page is nested too deeply to be read whole")
     body = root.find("body")
     top = root if body is None else body
     reader = _Reader(layout=layout_tables(top))

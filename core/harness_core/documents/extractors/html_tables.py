@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-BLOCKS: Final = HEADINGS | frozenset(
-    "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset "
-    "figcaption figure form header hgroup hr html legend li main menu ol p pre section summary "
-    "table tbody td tfoot th thead tr ul".split()
-)
-SKIPPED: Final = frozenset(
-    "script style nav footer noscript template svg select head title".split()
-)
+BLOCKS: Final = HEADINGS | {
+    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details",
+    "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "form", "header",
+    "hgroup", "hr", "html", "legend", "li", "main", "menu", "ol", "p", "pre", "section", "summary",
+    "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
+}  # fmt: skip
+SKIPPED: Final = frozenset({
+    "footer", "head", "nav", "noscript", "script", "select", "style", "svg", "template", "title",
+})  # fmt: skip
 _LISTS: Final = frozenset({"ul", "ol", "dl", "menu", "dir"})
 _GRID: Final = frozenset({"td", "th", "tr", "tbody", "thead", "tfoot", "caption", "body", "html"})
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,36 +47,32 @@ def _kind(kind: str, content: str) -> str:
     return "table" if kind == "body" and _TABLE.match(content) else kind
 
 
-@dataclass(slots=True)
-class _Open:
-    """The piece being read; ``fence`` closes it if it is code."""
-
-    kind: str = "body"
-    lines: list[str] = field(default_factory=list)
-    fence: str = ""
-
-
 def _pieces(text: str) -> Iterator[tuple[str, list[str]]]:
-    piece = _Open()
-    for line in text.split("\n"):
-        if piece.fence:
-            piece.lines.append(line)
-            if _closes(line, piece.fence):
-                yield piece.kind, piece.lines
-                piece = _Open()
-            continue
+    """(body | code | heading, lines) of each block, blank lines between blocks dropped."""
+    lines = iter(text.split("\n"))
+    prose: list[str] = []
+    for line in lines:
         fence, heading = _FENCE.match(line), _HEADING.match(line)
-        if (fence or heading or not visible(line)) and piece.lines:
-            yield piece.kind, piece.lines
-            piece = _Open()
+        if visible(line) and not fence and not heading:
+            prose.append(line)
+            continue
+        if prose:
+            yield "body", prose
+            prose = []
         if fence:
-            piece = _Open(kind="code", lines=[line], fence=fence.group(1))
+            yield "code", [line, *_fenced(lines, fence.group(1))]
         elif heading:
             yield "heading", [line]
-        elif visible(line):
-            piece.lines.append(line)
-    if piece.lines:
-        yield piece.kind, piece.lines
+    if prose:
+        yield "body", prose
+
+
+def _fenced(lines: Iterator[str], fence: str) -> Iterator[str]:
+    """The lines up to the closing fence; without one, all that are left."""
+    for line in lines:
+        yield line
+        if _closes(line, fence):
+            return
 
 
 def _closes(line: str, fence: str) -> bool:

@@ -100,7 +100,8 @@ def register_extractor(
     """
     listed = [extensions] if isinstance(extensions, str) else list(extensions)
     plain = tuple(one.lower().removeprefix(".") for one in listed)
-    if not name.strip() or not callable(fn) or not all(one.isalnum() for one in plain):
+    named = bool(name.strip()) and all(one.isalnum() for one in plain)
+    if not named or not callable(fn):
         raise BadSettingError("an extractor is a name, file extensions and a function")
     _registered.pop(name, None)  # to be last again: the last one wins an extension
     _registered[name] = Extractor(
@@ -153,15 +154,13 @@ def extractor_for(extension: str) -> Extractor | None:
 
 
 def _normalised(result: Extracted | Iterable[Row]) -> Extracted:
-    found = result if isinstance(result, Extracted) else Extracted(blocks=())
-    rows: Iterable[Row] = [result] if isinstance(result, str) else (
-        result.blocks if isinstance(result, Extracted) else result
-    )  # fmt: skip
-    blocks = (_block(row) for row in rows)
+    if not isinstance(result, Extracted):
+        rows = [result] if isinstance(result, str) else result  # a text iterates by letter as well
+        result = Extracted(blocks=tuple(map(_block, rows)))
     return Extracted(
-        blocks=tuple(block for block in blocks if visible(block.text)),
-        pages=found.pages if _is_page_count(found.pages) else None,
-        unread_pages=_pages(found.unread_pages),
+        blocks=tuple(block for block in result.blocks if visible(block.text)),
+        pages=result.pages if _is_page_count(result.pages) else None,
+        unread_pages=_pages(result.unread_pages),
     )
 
 
@@ -179,8 +178,9 @@ def _block(row: Row) -> Block:
 
 
 def _is_page_count(pages: object) -> bool:
-    number = isinstance(pages, (int, float)) and not isinstance(pages, bool)
-    return number and math.isfinite(pages) and pages >= 1  # type: ignore[arg-type, operator, return-value]  # a number, by the line above
+    if isinstance(pages, bool) or not isinstance(pages, (int, float)):
+        return False
+    return math.isfinite(pages) and pages >= 1
 
 
 def _pages(unread: object) -> tuple[Page, ...]:

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from harness_core.documents.types import Chunk, Chunks, Document
 from harness_core.errors import SegmentFallbackWarning, warn
-from harness_core.flows.ask import ask_all
-from harness_core.flows.types import Flow, Work
+from harness_core.flows.ask import ask_all, work
+from harness_core.flows.types import Flow
 from harness_core.messages import Message, Reply, Request, Task
 from harness_core.models import count_tokens, truncate_tokens
 from harness_core.segmenting.chunks import numbered
@@ -26,15 +26,15 @@ def segment(job: SegmentJob) -> Flow[Chunks]:
     At least half the cap is left to the text, and only the header is ever cut to fit.
     """
     if job.spec.context_source == "metadata":
-        return (yield Work(lambda: _from_metadata(job)))
+        return (yield from work(lambda: _from_metadata(job)))
     if job.client is None:
         warn(SegmentFallbackWarning(
             "contextual headers by a model need a client; they are made from metadata instead"
         ))  # fmt: skip
-        return (yield Work(lambda: _from_metadata(job)))
-    bodies, opening = yield Work(lambda: (_bodies(job, BLURB_TOKENS), _opening(job)))
+        return (yield from work(lambda: _from_metadata(job)))
+    bodies, opening = yield from work(lambda: (_bodies(job, BLURB_TOKENS), _opening(job)))
     replies = yield from ask_all([_request(job, opening, body) for body in bodies])
-    return (yield Work(lambda: _from_replies(job, bodies, replies)))
+    return (yield from work(lambda: _from_replies(job, bodies, replies)))
 
 
 def _from_metadata(job: SegmentJob) -> Chunks:
@@ -102,7 +102,9 @@ def _headed(job: SegmentJob, body: Chunk, about: str, part: str) -> Chunk:
     cap = job.spec.max_tokens
     size = len(about)
     if count_tokens(text(size)) > cap:
-        size = longest(lambda n: count_tokens(text(n)), size, cap, guess=size // 2 or 1)
+        size = longest(
+            lambda n: count_tokens(text(n)), lambda n: len(text(n)), size, cap, chars=len(text(0))
+        ).units
         _record_cut(job, body, about, about[:size], cap - body.tokens)
     if count_tokens(text(size)) > cap or not (size or part):
         return body

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from harness_core.documents.types import Chunks, Document
-from harness_core.models import count_tokens
 from harness_core.segmenting.chunks import new_chunks
-from harness_core.segmenting.cutting import longest, word_spans
+from harness_core.segmenting.cutting import longest_slice, tail_words, word_spans
 from harness_core.segmenting.spec import SegmentSpec
 
 
@@ -16,21 +15,14 @@ def segment(document: Document, spec: SegmentSpec) -> Chunks:
 
 
 def _windows(text: str, cap: int, overlap: int) -> Iterator[str]:
-    starts, ends = word_spans(text)
-    first, guess = 0, cap
-    while first < len(starts):
-
-        def window(size: int, first: int = first) -> int:
-            return count_tokens(text[starts[first] : ends[first + size - 1]])
-
-        guess = longest(window, len(starts) - first, cap, guess=guess) or 1
-        end = first + guess
-        yield text[starts[first] : ends[end - 1]]
-        if end == len(starts):
+    spans = word_spans(text)
+    first, chars = 0, 0
+    while first < len(spans.starts):
+        fit = longest_slice(text, spans, first, cap, chars=chars)
+        end, chars = first + max(fit.units, 1), fit.chars
+        window = text[spans.starts[first] : spans.ends[end - 1]]
+        yield window
+        if end == len(spans.starts):
             return
-
-        def shared(size: int, end: int = end) -> int:
-            return count_tokens(text[starts[end - size] : ends[end - 1]])
-
-        kept = longest(shared, guess - 1, overlap - 1, guess=overlap) if guess > 1 else 0
-        first = end - kept
+        shared = tail_words(window, overlap - 1)
+        first = max(end - shared, first + 1)

@@ -60,5 +60,5 @@ def _pages(blocks: Sequence[Block]) -> Iterator[list[Block]]:
 
 def _in_order(pages: list[Page | None]) -> list[Page | None]:
     """By number where every page has one, else as the pages come."""
-    numbers = {page: page for page in pages if isinstance(page, (int, float))}
-    return sorted(pages, key=lambda page: numbers[page]) if len(numbers) == len(pages) else pages
+    numbers = [page for page in pages if isinstance(page, (int, float))]
+    return [*sorted(numbers)] if len(numbers) == len(pages) else pages

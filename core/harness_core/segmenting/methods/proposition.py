@@ -6,8 +6,8 @@ from typing import Any
 
 from harness_core.documents.types import Chunks
 from harness_core.errors import SegmentFallbackWarning, warn
-from harness_core.flows.ask import ask_all
-from harness_core.flows.types import Flow, Work
+from harness_core.flows.ask import ask_all, work
+from harness_core.flows.types import Flow
 from harness_core.messages import Message, Reply, Request, parse_json
 from harness_core.segmenting.chunks import chunk_of, numbered
 from harness_core.segmenting.job import SegmentJob
@@ -38,10 +38,10 @@ def segment(job: SegmentJob) -> Flow[Chunks]:
         warn(SegmentFallbackWarning(
             "propositions need a client; the text is cut into sentences instead"
         ))  # fmt: skip
-        return (yield Work(lambda: _sentences(job)))
-    batches = yield Work(lambda: _batches(job))
+        return (yield from work(lambda: _sentences(job)))
+    batches = yield from work(lambda: _batches(job))
     replies = yield from ask_all([_request(job, batch) for batch in batches])
-    return (yield Work(lambda: _from_replies(job, batches, replies)))
+    return (yield from work(lambda: _from_replies(job, batches, replies)))
 
 
 def statements(value: object) -> Iterator[str]:
@@ -82,9 +82,7 @@ def _from_replies(job: SegmentJob, batches: Sequence[str], replies: Sequence[Rep
 
 def _packed(job: SegmentJob, batches: Sequence[str], found: Sequence[list[str]]) -> Chunks:
     rows = [
-        (text, batch)
-        for batch, texts in enumerate(found)
-        for text in texts or [batches[batch]]
+        (text, batch) for batch, texts in enumerate(found) for text in texts or [batches[batch]]
     ]
     packing = Packing(cap=job.spec.max_tokens, floor=job.spec.min_tokens, joiner="\n")
     chunks = (

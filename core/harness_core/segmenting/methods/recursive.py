@@ -1,6 +1,6 @@
 """Cut at the strongest separator that is needed, down to characters."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import regex
@@ -18,11 +18,18 @@ _LAST = (regex.compile(r"[.!?]\s+|[。！？]\s*"), regex.compile(r"\s+"))  # no
 
 def segment(document: Document, spec: SegmentSpec) -> Chunks:
     """Pieces of the text as it stands, packed; without overlap they add up to the text."""
-    found = pieces(document.text, spec.max_tokens, spec.separators or _SEPARATORS)
+    patterns = _patterns(spec.separators or _SEPARATORS)
     packing = Packing(
-        cap=spec.max_tokens, overlap=spec.overlap_tokens, floor=spec.min_tokens, joiner=""
+        cap=spec.max_tokens,
+        overlap=spec.overlap_tokens,
+        floor=spec.min_tokens,
+        joiner="",
+        split=lambda text, cap: list(_cut(text, cap, patterns, lambda part: _fits(part, cap))),
     )
-    return packed_chunks(packing.pack(found), "recursive", spec)
+    # what is far over the cap is cut without being counted; the rest when it is packed
+    far = 8 * spec.max_tokens
+    found = _cut(document.text, spec.max_tokens, patterns, lambda part: len(part) <= far)
+    return packed_chunks(packing.pack(list(found)), "recursive", spec)
 
 
 def pieces(text: str, cap: int, separators: Iterable[str] = _SEPARATORS) -> list[str]:
@@ -31,19 +38,28 @@ def pieces(text: str, cap: int, separators: Iterable[str] = _SEPARATORS) -> list
     The pieces add up to the text. Each is cut at the first separator it holds, then at ends of
     sentences, at white space and last between characters.
     """
-    patterns = [regex.compile(regex.escape(one)) for one in separators]
-    return list(_cut(text, cap, (*patterns, *_LAST)))
+    return list(_cut(text, cap, _patterns(separators), lambda part: _fits(part, cap)))
 
 
-def _cut(text: str, cap: int, patterns: Sequence[regex.Pattern[str]]) -> Iterator[str]:
-    if len(text) < 64 * cap and count_tokens(text) <= cap:  # longer text is cut, then packed again
+def _patterns(separators: Iterable[str]) -> tuple[regex.Pattern[str], ...]:
+    return (*(regex.compile(regex.escape(one)) for one in separators), *_LAST)
+
+
+def _fits(text: str, cap: int) -> bool:
+    return count_tokens(text) <= cap
+
+
+def _cut(
+    text: str, cap: int, patterns: Sequence[regex.Pattern[str]], whole: Callable[[str], bool]
+) -> Iterator[str]:
+    if whole(text):
         yield text
         return
     for place, pattern in enumerate(patterns):
         parts = _glued(text, pattern)
         if len(parts) > 1:
             for part in parts:
-                yield from _cut(part, cap, patterns[place + 1 :])
+                yield from _cut(part, cap, patterns[place + 1 :], whole)
             return
     yield from split_characters(text, cap)
 

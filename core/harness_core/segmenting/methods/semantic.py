@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from harness_core.documents.types import Chunks
 from harness_core.errors import SegmentFallbackWarning, warn
-from harness_core.flows.types import Flow, Work
+from harness_core.flows.ask import work
+from harness_core.flows.types import Flow
 from harness_core.segmenting.chunks import packed_chunks
 from harness_core.segmenting.job import SegmentJob
 from harness_core.segmenting.methods import paragraph
@@ -15,7 +16,7 @@ from harness_core.segmenting.packing import Packing
 from harness_core.segmenting.units import Origin, agreed, sentence_units
 
 if TYPE_CHECKING:
-    from harness_core.ranking.embedders import Vectors
+    from harness_core.ranking.vectors import Vectors
 
 COST = "embedding"
 NEEDS_CLIENT = True
@@ -27,10 +28,10 @@ def segment(job: SegmentJob) -> Flow[Chunks]:
         warn(SegmentFallbackWarning(
             "semantic segmentation needs a client for its vectors; paragraphs are used instead"
         ))  # fmt: skip
-        return (yield Work(lambda: _paragraphs(job)))
-    texts, origins = yield Work(lambda: sentence_units(job.document))
+        return (yield from work(lambda: _paragraphs(job)))
+    texts, origins = yield from work(lambda: sentence_units(job.document))
     if len(texts) < 3:
-        return (yield Work(lambda: _paragraphs(job)))
+        return (yield from work(lambda: _paragraphs(job)))
     vectors = yield from job.embed(_windows(texts, job.spec.semantic_window))
     cuts, threshold = _cuts(vectors, job.spec.semantic_percentile)
     job.record("segment.semantic", {
@@ -39,11 +40,12 @@ def segment(job: SegmentJob) -> Flow[Chunks]:
         "threshold": round(threshold, 4),
         "embedding_source": vectors.source,
     })  # fmt: skip
-    chunks = yield Work(lambda: _packed(job, texts, origins, cuts))
+    chunks = yield from work(lambda: _packed(job, texts, origins, cuts))
     return replace(chunks, extra={
         "boundaries": len(cuts),
         "embedding_source": vectors.source,
         "distance_threshold": threshold,
+        "recovered_steps": vectors.failed_steps,
     })  # fmt: skip
 
 

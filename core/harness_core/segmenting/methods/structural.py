@@ -75,4 +75,5 @@ def _section(label: str, blocks: Sequence[Block], spec: SegmentSpec) -> Iterator
 
 def _bare(heading: str) -> str:
     """A heading without hashes, section number, and what trails it."""
-    return _LEAD.sub("", heading.strip(), count=1).rstrip(" \t\n:.-–—").casefold()  # noqa: RUF001
+    plain: str = _LEAD.sub("", heading.strip(), count=1)
+    return plain.rstrip(" \t\n:.-–—").casefold()  # noqa: RUF001

@@ -1,0 +1,1 @@
+"""How the extractive client finds sentences: words, units, matching, fields. No model, no I/O."""

@@ -1,0 +1,448 @@
+"""The whole way: a source becomes a document, the document chunks, the chunks an answer.
+
+Each function that asks a model has an async twin, which runs the same flow on asyncio or trio.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from harness_core.answer import Answer
+from harness_core.calls import keys
+from harness_core.calls.ambient import trace_for
+from harness_core.calls.api import arun_flow, run_flow
+from harness_core.calls.progress import OnProgress
+from harness_core.calls.replay import ReplayClient
+from harness_core.calls.trace import Trace
+from harness_core.config import setting
+from harness_core.documents.cache import flush_documents
+from harness_core.documents.ingestion import ingest as ingested
+from harness_core.documents.types import Block, Chunks, Document
+from harness_core.errors import (
+    BadSettingError,
+    BudgetError,
+    HarnessWarning,
+    holding_warnings,
+    recording_warnings,
+    warn,
+)
+from harness_core.flows.types import Flow, Work
+from harness_core.messages import BaseClient, Client, OnText
+from harness_core.models.budgets import budget
+from harness_core.models.tokenizers import count_tokens
+from harness_core.ranking.embedders import flush_embeddings
+from harness_core.reading.flow import checked_question, embedding, make_job, read_flow
+from harness_core.reading.places import placed
+from harness_core.reading.preflight import Estimate, estimated, may_cost_nothing
+from harness_core.reading.registry import find_reader
+from harness_core.reading.spec import ReadSpec
+from harness_core.recipes import AUTO, Recipe, as_recipe, overridden
+from harness_core.segmenting.segmentation import segment_flow
+from harness_core.segmenting.spec import SegmentSpec
+
+T = TypeVar("T")
+AUTO_TOKENS = 50_000
+
+
+def ingest(source: Any, spec: Any = None, *, trace: Trace | None = None) -> Document:
+    """The document that ``source`` is: a path, a web address (off by default), or text.
+
+    ``spec`` is an ``IngestSpec``, the name of a cleaning preset, a mapping of settings, or None.
+
+    Raises:
+        SourceNotFoundError, UnsupportedFormatError, EncryptedDocumentError, BrokenDocumentError,
+        EmptyDocumentError, UrlError, MissingDepError, BadSettingError: see there.
+    """
+    return ingested(source, spec, record=None if trace is None else recorder(trace))
+
+
+def segment(
+    document: Any, spec: Any = None, *, client: Client | None = None, trace: Trace | None = None
+) -> Chunks:
+    """The chunks of a document (or of a source, which is ingested first).
+
+    Raises:
+        EmptyChunksError: nothing was left to read.
+        CapUnenforceableError: the tokenizer counts one character above the cap.
+    """
+    run = trace_for(trace) or Trace(meta={"stage": "segment"})
+    flow = _segmented(_document(document, run), SegmentSpec.of(spec), client, ReadSpec(), run)
+    return run_flow(flow, _sender(client), run)
+
+
+async def asegment(
+    document: Any, spec: Any = None, *, client: Client | None = None, trace: Trace | None = None
+) -> Chunks:
+    """The async twin of ``segment``."""
+    run = trace_for(trace) or Trace(meta={"stage": "segment"})
+    flow = _segmented(_document(document, run), SegmentSpec.of(spec), client, ReadSpec(), run)
+    return await arun_flow(flow, _sender(client), run)
+
+
+def read(
+    chunks: Chunks,
+    question: str,
+    client: Client,
+    spec: Any = None,
+    *,
+    trace: Trace | None = None,
+    on_progress: OnProgress | None = None,
+    on_text: OnText | None = None,
+) -> Answer:
+    """Read chunks with one reader. ``spec`` is a ``ReadSpec``, a reader's name, or a mapping.
+
+    Raises:
+        CallCapError, CostCapError, UnpricedModelError: the read could not be finished; nothing
+            was sent.
+        AuthError, ReplayMissError, ReplayExhaustedError, BadQuestionError, BudgetError: see there.
+    """
+    chosen = ReadSpec.of(spec)
+    run = trace_for(trace) or Trace(meta={"reader": chosen.reader})
+    with recording_warnings() as heard:
+        flow = read_flow(chunks, question, _client(client), chosen, run, heard)
+        return run_flow(
+            flow, client, run, width=width_of(chosen), on_progress=on_progress, on_text=on_text
+        )
+
+
+async def aread(
+    chunks: Chunks,
+    question: str,
+    client: Client,
+    spec: Any = None,
+    *,
+    trace: Trace | None = None,
+    on_progress: OnProgress | None = None,
+    on_text: OnText | None = None,
+) -> Answer:
+    """The async twin of ``read``."""
+    chosen = ReadSpec.of(spec)
+    run = trace_for(trace) or Trace(meta={"reader": chosen.reader})
+    with recording_warnings() as heard:
+        flow = read_flow(chunks, question, _client(client), chosen, run, heard)
+        return await arun_flow(
+            flow, client, run, width=width_of(chosen), on_progress=on_progress, on_text=on_text
+        )
+
+
+def answer_document(
+    source: Any,
+    question: str,
+    recipe: Any = AUTO,
+    *,
+    client: Client | None = None,
+    trace: Trace | None = None,
+    on_progress: OnProgress | None = None,
+    on_text: OnText | None = None,
+    **overrides: Any,
+) -> Answer:
+    """Answer a question from a document: ingest, segment, read, in one governed run.
+
+    ``source`` is a path or text; ``recipe`` the name of one (or of a reader), a ``Recipe``, or
+    ``auto``, which takes ``fast`` for a document that fits comfortably and ``thorough`` for a
+    longer one. ``client`` None is an ``OpenAIClient``. Further keywords override single settings
+    of the recipe. Look at ``answer.partial`` first.
+
+    Raises:
+        AuthError: no credential, before the document is touched.
+        UnknownOverrideError, BadOverrideError, BadRecipeError: before the document is touched.
+        and what ``ingest``, ``segment`` and ``read`` raise.
+    """
+    with recording_warnings() as heard:
+        asked = _Asked.of(source, question, recipe, client, trace, overrides)
+        return run_flow(
+            asked.flow(heard), asked.client, asked.trace, width=asked.width,
+            on_progress=on_progress, on_text=on_text,
+        )  # fmt: skip
+
+
+async def aanswer_document(
+    source: Any,
+    question: str,
+    recipe: Any = AUTO,
+    *,
+    client: Client | None = None,
+    trace: Trace | None = None,
+    on_progress: OnProgress | None = None,
+    on_text: OnText | None = None,
+    **overrides: Any,
+) -> Answer:
+    """The async twin of ``answer_document``."""
+    with recording_warnings() as heard:
+        asked = _Asked.of(source, question, recipe, client, trace, overrides)
+        return await arun_flow(
+            asked.flow(heard), asked.client, asked.trace, width=asked.width,
+            on_progress=on_progress, on_text=on_text,
+        )  # fmt: skip
+
+
+def estimate(
+    source_or_chunks: Any,
+    question: str,
+    recipe: Any = AUTO,
+    *,
+    client: Client | None = None,
+    **overrides: Any,
+) -> Estimate:
+    """What an answer would need: requests, tokens and USD, expected and at worst. Sends nothing.
+
+    A segmenter that asks a model is replaced by the paragraph segmenter for the estimate.
+    """
+    given = isinstance(source_or_chunks, Chunks)
+    asked = _Asked.of(
+        "" if given else source_or_chunks, question, recipe, client, Trace(), overrides, dry=True
+    )
+    if given:
+        chosen, chunks = asked.chosen(_as_document(source_or_chunks)), source_or_chunks
+    else:
+        document = ingested(source_or_chunks, asked.recipes[0].ingest)
+        chosen = asked.chosen(document)
+        free = chosen.segment.method not in ("semantic", "contextual", "proposition")
+        spec = chosen.segment if free else replace_method(chosen.segment)
+        chunks = run_flow(segment_flow(document, spec), asked.client, asked.trace)
+    job = make_job(chunks, question, chosen.read, asked.client, asked.trace)
+    return estimated(job, find_reader(chosen.read.reader), asked.client, recipe=chosen.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What ``answer_document`` was asked, checked before the document is touched."""
+
+    source: Any
+    question: str
+    recipes: tuple[Recipe, ...]
+    auto: bool
+    client: Client
+    trace: Trace
+    late: Mapping[str, list[HarnessWarning]]
+
+    @classmethod
+    def of(
+        cls,
+        source: Any,
+        question: str,
+        recipe: Any,
+        client: Client | None,
+        trace: Trace | None,
+        overrides: Mapping[str, Any],
+        *,
+        dry: bool = False,
+    ) -> "_Asked":
+        text = checked_question(question)
+        auto = isinstance(recipe, str) and recipe == AUTO
+        names = ("fast", "thorough") if auto else (recipe,)
+        recipes, late = _candidates(names, overrides)
+        sender = _default_client(recipes[0]) if client is None else _client(client)
+        if not dry and not may_cost_nothing(sender):
+            sender.check()
+        run = trace_for(trace) or Trace(
+            meta={"question": text, "recipe": AUTO if auto else recipes[0].name}
+        )
+        return cls(
+            source=source, question=text, recipes=recipes, auto=auto, client=sender, trace=run,
+            late=late,
+        )  # fmt: skip
+
+    @property
+    def width(self) -> int:
+        """Requests in flight at once."""
+        return width_of(self.recipes[0].read)
+
+    def flow(self, heard: list[HarnessWarning]) -> Flow[Answer]:
+        """Ingest, choose, segment, read, finish."""
+        trace, client = self.trace, self.client
+        first = trace.issued + 1
+        record = recorder(trace)
+        document: Document = yield Work(
+            partial(ingested, self.source, self.recipes[0].ingest, record=record)
+        )
+        recipe = self.chosen(document)
+        for warning in self.late.get(recipe.name, ()):
+            warn(warning)
+        chunks = yield from _segmented(document, recipe.segment, client, recipe.read, trace)
+        answer = yield from read_flow(
+            chunks, self.question, client, recipe.read, trace, heard, first=first
+        )
+        self._finish(answer, document, chunks, recipe, heard, first)
+        return answer
+
+    def chosen(self, document: Document) -> Recipe:
+        """The recipe itself, or the one that ``auto`` chooses for this document."""
+        if not self.auto:
+            return self.recipes[0]
+        key = keys.content_hash(["auto", document.text, self.question])
+        recorded = (
+            self.client.recorded_choice(key) if isinstance(self.client, ReplayClient) else None
+        )
+        if recorded is not None:
+            name = str(recorded["chose"])
+            self.trace.note("auto_recipe", chose=name, key=key, replayed=True)
+        else:
+            name, detail = self._choice(document)
+            self.trace.note("auto_recipe", chose=name, **detail, key=key)
+        return next(recipe for recipe in self.recipes if recipe.name == name)
+
+    def _choice(self, document: Document) -> tuple[str, dict[str, Any]]:
+        tokens = count_tokens(document.text)
+        spec = self.recipes[0].read
+        model = spec.model or self.client.model
+        limit = auto_limit(model, spec.max_answer_tokens)
+        fast = limit is not None and tokens <= limit
+        detail = {"tokens": tokens, "limit": limit, "models": [model]}
+        return ("fast" if fast else "thorough"), detail
+
+    def _finish(
+        self,
+        answer: Answer,
+        document: Document,
+        chunks: Chunks,
+        recipe: Recipe,
+        heard: list[HarnessWarning],
+        first: int,
+    ) -> None:
+        answer.evidence = [placed(row, document) for row in answer.evidence]
+        answer.recipe = recipe.name
+        answer.document = {"source": document.source, **_json_stats(document)}
+        answer.segmentation = chunks.stats()
+        if self.auto:
+            answer.notes["auto_recipe"] = recipe.name
+        known = set(answer.warnings)
+        early = [(type(one).__name__, str(one)) for one in heard]
+        answer.warnings = [*(pair for pair in early if pair not in known), *answer.warnings]
+        self.trace.stamp(first, source=document.label, recipe=recipe.name)
+        self.trace.answers.append(answer)
+
+
+def auto_limit(model: str, reserve: int) -> int | None:
+    """Tokens up to which ``auto`` reads a document in one request; None for a guessed window."""
+    try:
+        room = budget(model, reserve)
+    except BudgetError:
+        return None
+    return math.floor(min(AUTO_TOKENS, room.input / 2)) if room.certain else None
+
+
+def recorder(trace: Trace) -> Callable[[str, Mapping[str, Any]], None]:
+    """What writes local steps of that trace."""
+
+    def record(label: str, detail: Mapping[str, Any]) -> None:
+        trace.note(label, **detail)
+
+    return record
+
+
+def width_of(spec: ReadSpec) -> int:
+    """Requests in flight at once that a spec asks for."""
+    if spec.parallel is False:
+        return 1
+    if spec.max_concurrency is not None and spec.parallel is None:
+        return spec.max_concurrency
+    return int(setting("max_concurrency"))
+
+
+def replace_method(spec: SegmentSpec) -> SegmentSpec:
+    """The spec cutting by paragraphs."""
+    return SegmentSpec(**{**{n: getattr(spec, n) for n in spec.model_fields_set}, "method": "paragraph"})
+
+
+def _segmented(
+    document: Document | Flow[Document],
+    spec: SegmentSpec,
+    client: Client | None,
+    read_spec: ReadSpec,
+    trace: Trace,
+) -> Flow[Chunks]:
+    if not isinstance(document, Document):
+        document = yield from document
+    allow = client.vectors_may_be_used if isinstance(client, ReplayClient) else None
+    embed = None if client is None else partial(embedding, client=client, trace=trace, allow=allow)
+    return (
+        yield from segment_flow(
+            document,
+            spec,
+            client,
+            model=read_spec.model,
+            effort=read_spec.effort_of,
+            embed=embed,
+            record=recorder(trace),
+        )
+    )
+
+
+def _document(source: Any, trace: Trace) -> Flow[Document]:
+    if isinstance(source, Document):
+        return source
+    document: Document = yield Work(partial(ingested, source, record=recorder(trace)))
+    return document
+
+
+def _as_document(chunks: Chunks) -> Document:
+    blocks = tuple(Block(text=chunk.quoted) for chunk in chunks)
+    return Document(blocks=blocks, source=chunks.source, label=chunks.source)
+
+
+def _sender(client: Client | None) -> Client:
+    """The client, or one that is never asked."""
+    return BaseClient() if client is None else _client(client)
+
+
+def _client(client: Client) -> Client:
+    if not isinstance(client, Client):
+        raise BadSettingError(f"client is a client, not {type(client).__name__}")
+    return client
+
+
+def _default_client(recipe: Recipe) -> Client:
+    from harness_core.clients.openai import OpenAIClient
+
+    return OpenAIClient(recipe.read.model)
+
+
+def _candidates(
+    names: tuple[Any, ...], overrides: Mapping[str, Any]
+) -> tuple[tuple[Recipe, ...], dict[str, list[HarnessWarning]]]:
+    """The recipes that may be used, and what is only worth saying once one of them is chosen.
+
+    What all of them warn about is said now, before the document is touched.
+    """
+    if len(names) == 1:
+        return (overridden(as_recipe(names[0]), overrides),), {}
+    recipes: list[Recipe] = []
+    said: list[list[HarnessWarning]] = []
+    for name in names:
+        with holding_warnings() as held:
+            recipes.append(overridden(as_recipe(name), overrides))
+        said.append(held)
+    texts = [{str(warning) for warning in held} for held in said]
+    common = set.intersection(*texts)
+    for warning in said[0]:
+        if str(warning) in common:
+            warn(warning)
+    late = {
+        recipe.name: [warning for warning in held if str(warning) not in common]
+        for recipe, held in zip(recipes, said, strict=True)
+    }
+    return tuple(recipes), late
+
+
+def _json_stats(document: Document) -> dict[str, Any]:
+    return {k: v for k, v in document.stats.items() if k != "clean_log"}
+
+
+
+def flush_caches(which: str = "all") -> None:
+    """Empty what this process keeps in memory: ``documents``, ``embeddings``, or ``all``.
+
+    Response caches on disk are not touched.
+
+    Raises:
+        BadSettingError: another word.
+    """
+    if which not in ("all", "documents", "embeddings"):
+        raise BadSettingError(f"flush_caches takes all, documents or embeddings, not {which!r}")
+    if which != "embeddings":
+        flush_documents()
+    if which != "documents":
+        flush_embeddings()

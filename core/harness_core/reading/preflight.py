@@ -1,0 +1,205 @@
+"""Before the first request: what a read will need, and whether it is worth starting.
+
+Never judged by what replies may cost: every request is held to the limits when its turn comes.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from harness_core.calls.trace import Trace
+from harness_core.errors import CallCapError, CostCapError, UnpricedModelError
+from harness_core.messages import Client
+from harness_core.models.prices import bound, price, usd
+from harness_core.models.registry import model_info
+from harness_core.messages import Usage
+from harness_core.reading.job import Job
+from harness_core.reading.registry import Registered
+
+REQUEST_OVERHEAD = 200
+"""Prompt tokens around the excerpts of one request, at the most."""
+
+EMBED_BATCH = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What a read will need: requests, tokens, USD. ``expected`` and, at the most, ``worst``.
+
+    USD is None where a model has no price. ``embed_calls`` are part of ``calls``.
+    """
+
+    reader: str
+    recipe: str | None
+    chunks: int
+    model: str
+    calls: int
+    worst_calls: int
+    embed_calls: int
+    tokens_in: int
+    tokens_out: int
+    worst_tokens_in: int
+    worst_tokens_out: int
+    usd: float | None
+    worst_usd: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimate as JSON data."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def estimated(job: Job, reader: Registered, client: Client, *, recipe: str | None = None) -> Estimate:
+    """What reading ``job`` will need; sends nothing."""
+    expected, worst = reader.expected(job), reader.worst(job)
+    embeds = _embed_calls(job, reader, client)
+    document = sum(chunk.tokens for chunk in job.chunks)
+    spec = job.spec
+    sent = document if reader.reads_all else min(document, _shown(job))
+    cap = max(spec.max_answer_tokens, spec.max_chunk_tokens, spec.max_summary_tokens)
+    info = model_info(job.model)
+    cap = min(cap, max(info.max_output, 1))
+    worst_cap = max(cap, min(2048, info.max_output)) if info.reasoning else cap
+    likely_out = expected * min(cap, 150)
+    tokens_in = sent + expected * REQUEST_OVERHEAD
+    worst_in = document + worst * REQUEST_OVERHEAD + (worst - expected) * worst_cap
+    likely = price(info, Usage(input=tokens_in, output=likely_out))
+    most = bound(info, worst_in, worst * worst_cap)
+    free = client.unpriced_ok and info.input_usd is None
+    return Estimate(
+        reader=reader.name,
+        recipe=recipe,
+        chunks=len(job.chunks),
+        model=job.model,
+        calls=expected + embeds,
+        worst_calls=worst + embeds,
+        embed_calls=embeds,
+        tokens_in=tokens_in,
+        tokens_out=likely_out,
+        worst_tokens_in=worst_in,
+        worst_tokens_out=worst * worst_cap,
+        usd=0.0 if free else None if likely is None else usd(likely),
+        worst_usd=0.0 if free else None if most is None else usd(most),
+    )
+
+
+def preflight(job: Job, reader: Registered, client: Client, trace: Trace) -> None:
+    """Refuse a read that could not be finished, before its first request; note what is expected.
+
+    Raises:
+        CallCapError: more requests than ``max_calls`` leaves.
+        UnpricedModelError: a model without a price under a spending limit.
+        CostCapError: the limit is spent, or sending every chunk alone would pass it.
+    """
+    found = estimated(job, reader, client)
+    inputs = _input_pico(job, reader)
+    trace.note(
+        "preflight",
+        reader=reader.name,
+        chunks=found.chunks,
+        model=job.model,
+        est_calls=found.calls,
+        embed_calls=found.embed_calls,
+        worst_calls=found.worst_calls,
+        est_input_usd=None if inputs is None else round(usd(inputs), 4),
+        est_cost_usd=None if found.worst_usd is None else round(found.worst_usd, 4),
+        settings={k: v for k, v in job.settings.items() if _recordable(v)},
+    )
+    _check_calls(found, trace)
+    if not may_cost_nothing(client):
+        _check_money(job, reader, client, trace, inputs)
+
+
+def may_cost_nothing(client: Client) -> bool:
+    """Whether a recording or a readable cache may answer, so that prices decide nothing yet."""
+    cache = client.cache
+    return hasattr(client, "recording") or (cache is not None and cache.read)
+
+
+def _check_calls(found: Estimate, trace: Trace) -> None:
+    most = trace.governor.limits().max_calls
+    if most is None or trace.calls + found.calls <= most:
+        return
+    embeds = f" ({found.embed_calls} of them for embeddings)" if found.embed_calls else ""
+    raise CallCapError(
+        f"reader {found.reader!r} over {found.chunks} chunks would need about {found.calls} more "
+        f"requests{embeds} ({trace.calls} already made in this run), above the cap of {most}; use "
+        "a larger max_tokens when segmenting (fewer chunks), a top-k reader, or raise max_calls"
+    )
+
+
+def _check_money(
+    job: Job, reader: Registered, client: Client, trace: Trace, inputs: int | None
+) -> None:
+    limits = trace.governor.limits()
+    if limits.max_pico is None:
+        return
+    most = limits.max_cost_usd
+    spent = trace.ledger.spent + trace.ledger.replayed
+    infos = [model_info(model) for model in _models(job)]
+    unpriced = [info.id for info in infos if info.input_usd is None and not client.unpriced_ok]
+    if unpriced and not limits.allow_unpriced:
+        raise UnpricedModelError(
+            f"{unpriced[0]!r} has no registered price, so a read with it cannot be held to the "
+            f"${most:g} spending limit; register its prices with register_model(), or pass "
+            "allow_unpriced=True"
+        )
+    if spent > 0 and spent >= limits.max_pico:
+        raise CostCapError(f"the run has already spent its ${most:g} limit; raise max_cost_usd")
+    if limits.max_pico == 0 and any((info.input_usd or 0) > 0 for info in infos):
+        raise CostCapError("the spending limit is $0 and the model has a price; raise max_cost_usd")
+    if inputs is not None and spent + inputs > limits.max_pico:
+        raise CostCapError(
+            f"sending every chunk to reader {reader.name!r} would cost ${usd(inputs):.4f} before "
+            f"any reply, with ${usd(spent):.4f} spent of the ${most:g} limit; use a top-k reader, "
+            "a cheaper model, or raise max_cost_usd"
+        )
+
+
+def _input_pico(job: Job, reader: Registered) -> int | None:
+    """The price of sending every chunk once, for readers that do; None for others."""
+    members = job.spec.members or ("retrieve", "map_reduce")
+    if reader.name == "ensemble":
+        from harness_core.reading.registry import find_reader
+
+        parts = [_input_pico(job, find_reader(name)) for name in members if name != "ensemble"]
+        known = [part for part in parts if part is not None]
+        return sum(known) if known else None
+    if not reader.reads_all:
+        return None
+    spec = job.spec
+    model = {
+        "skim": spec.skim_model, "extract": spec.skim_model, "hierarchical": spec.summary_model,
+    }.get(reader.name) or job.model  # fmt: skip
+    tokens = sum(chunk.tokens for chunk in job.chunks)
+    if reader.name == "stuff":
+        tokens = min(tokens, job.room("answer"))
+    return price(model_info(model), Usage(input=tokens, output=0))
+
+
+def _embed_calls(job: Job, reader: Registered, client: Client) -> int:
+    """Embedding requests, counted only where the client posts them to a provider."""
+    from harness_core.config import setting
+
+    texts = getattr(reader.reader, "embedding_texts", None)
+    if texts is None or not client.provider or not client.can_embed:
+        return 0
+    if setting("embedder") not in (None, "api"):
+        return 0
+    from harness_core.ranking.embedders import unknown_texts
+
+    unknown: int = unknown_texts(texts(job), client)
+    extra = getattr(reader.reader, "later_embeddings", None)
+    return -(-unknown // EMBED_BATCH) + (int(extra(job)) if extra is not None else 0)
+
+
+def _models(job: Job) -> list[str]:
+    spec = job.spec
+    return [m for m in dict.fromkeys((job.model, spec.skim_model, spec.summary_model)) if m]
+
+
+def _shown(job: Job) -> int:
+    ranked = sorted((chunk.tokens for chunk in job.chunks), reverse=True)
+    return sum(ranked[: job.spec.top_k])
+
+
+def _recordable(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float, bool, list, tuple, dict))

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 _SECRETS = ("_API_KEY", "_API_TOKEN", "_ACCESS_TOKEN")
 _PREFIXES = ("HARNESS_", "LANGSMITH_", "LANGCHAIN_", "OPENAI_", "AZURE_OPENAI_")
@@ -25,10 +26,12 @@ def _clean_environment() -> None:
 
 _clean_environment()
 
-
-@pytest.fixture(scope="session", autouse=True)
-def _hypothesis_profiles() -> None:
-    return None
+_SLOW = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
+settings.register_profile(
+    "ci", max_examples=60, derandomize=True, deadline=None, suppress_health_check=_SLOW
+)
+settings.register_profile("soak", max_examples=2000, deadline=None, suppress_health_check=_SLOW)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture(params=["asyncio", "trio"])

@@ -12,13 +12,16 @@ from harness_core.messages import SENTINEL
 
 Kind = Literal["verbatim", "extracted", "answer"]
 
+CONTRADICTED = "The model reports that the document contradicts the question:"
+
 _DECORATION = r"[\p{P}\p{S}\p{Z}\s]*"
 _WORDS = r"NOT[_ ]IN[_ ]DOCUMENT"
 _ALONE = regex.compile(rf"{_DECORATION}{_WORDS}{_DECORATION}", regex.IGNORECASE)
 _OPENING = regex.compile(
     rf"""{_DECORATION}(?P<token>{_WORDS})
     [\p{{Pe}}\p{{Pf}}\p{{Pi}}"'`*_]*\s*?
-    (?: [.!?:;,](?=\s) | -(?=\s) | [\p{{Pd}}--\-] | [\p{{Ps}}] | [。．，、：；！？] | [\r\n\u2028\u2029] )
+    (?: [.!?:;,](?=\s) | -(?=\s) | [\p{{Pd}}--\-] | [\p{{Ps}}]
+      | [\u3001\u3002\uff01\uff0c\uff0e\uff1a\uff1b\uff1f] | [\r\n\u2028\u2029] )
     """,
     regex.IGNORECASE | regex.VERBOSE | regex.VERSION1,
 )
@@ -130,7 +133,10 @@ class Answer(BaseModel):
 
     def reasons(self) -> list[str]:
         """Why the answer is partial, in plain words; empty when it is whole."""
-        return reasons(self.notes, first_error=self.totals().first_error) if self.partial else []
+        if not self.partial:
+            return []
+        first_error = self.totals().first_error
+        return reasons(self.notes, first_error=first_error, evidence=self.evidence)
 
     def to_dict(self, *, trace: bool = True) -> dict[str, Any]:
         """The answer as JSON data, with this run's prompts and replies unless ``trace=False``."""
@@ -138,6 +144,7 @@ class Answer(BaseModel):
         if not self.premise_checked:
             del plain["premise"]
         plain["warnings"] = [{"class": name, "message": text} for name, text in self.warnings]
+        plain["notes"] = _with_arrays(plain["notes"])
         if trace and self.trace is not None:
             plain["trace"] = self._view().export(self.trace_steps)
         return plain
@@ -173,7 +180,7 @@ class Answer(BaseModel):
             "  ---",
         ]
         if self.premise:
-            lines.append("The model reports that the document contradicts the question:")
+            lines.append(CONTRADICTED)
         lines += [self.wording(), "  ---"]
         if self.evidence:
             lines.append(f"  Evidence: {self.places()}")
@@ -192,6 +199,7 @@ class Answer(BaseModel):
         why = "".join(f"<li>{html.escape(reason)}</li>" for reason in self.reasons())
         return (
             f"<div><p><i>{html.escape(self.question)}</i> ({html.escape(self.reader)}){mark}</p>"
+            f"{f'<p><i>{CONTRADICTED}</i></p>' if self.premise else ''}"
             f"<p>{html.escape(self.wording())}</p><ul>{rows}</ul>"
             f"{f'<p>Why partial:</p><ul>{why}</ul>' if why else ''}"
             f"<p><small>{html.escape(cost_line(self.totals()))}</small></p></div>"
@@ -254,7 +262,8 @@ _COUNTED: Sequence[tuple[str, str]] = (
     ("ledger_busy", "waited {} seconds for other runs on the same budget"),
     ("cited_unknown", "cites chunks that were never sent: {}"),
     ("cited_unparsed", "citations that could not be checked: {}"),
-    ("unverified_evidence", "{} quotation(s) were not found in what they claim to quote"),
+    ("not_quoted", "{} quotation(s) were not found in what they claim to quote"),
+    ("not_stating", "{} quotation(s) were found and do not state the value"),
     ("unread_pages", "pages never read: {}"),
     ("summaries_truncated", "the summaries were cut to fit"),
     ("truncations", "text was cut to fit {} time(s)"),
@@ -264,29 +273,59 @@ _COUNTED: Sequence[tuple[str, str]] = (
     ("prefilter_spread", "the candidates are an evenly spread sample"),
     ("embedding_fallback", "embeddings fell back to word matching"),
     ("degraded", "fell back to a simpler method"),
-    ("partial_members", "members with a partial answer: {}"),
+    ("not_merged", "{}"),
     ("error", "first error: {}"),
+    ("partial_members", "members with a partial answer: {}"),
 )
+_LISTS = frozenset({
+    "cited_unknown", "cited_unparsed", "unread_pages", "queries", "members", "signatures",
+    "answered", "partial_members", "not_reported", "unknown", "unsupported", "dropped_unverified",
+    "unreadable", "unresolved", "collapsed_members", "premise_chunks", "premise_members",
+})  # fmt: skip
 
 
-def reasons(notes: Mapping[str, Any], *, first_error: str | None = None) -> list[str]:
+def _with_arrays(notes: Mapping[str, Any]) -> dict[str, Any]:
+    """Notes with an array wherever a list belongs, also for one value given bare."""
+    return {name: _with_array(name, value) for name, value in notes.items()}
+
+
+def _with_array(name: str, value: Any) -> Any:
+    if name == "member_notes" and isinstance(value, Mapping):
+        return {member: _with_arrays(notes) for member, notes in value.items()}
+    count = name == "answered" and not isinstance(value, str)  # of chunks; of members, their names
+    return [value] if name in _LISTS and not isinstance(value, list) and not count else value
+
+
+def reasons(
+    notes: Mapping[str, Any],
+    *,
+    first_error: str | None = None,
+    evidence: Iterable[Evidence] = (),
+) -> list[str]:
     """The notes that make an answer partial, in plain words and a fixed order."""
-    notes = {"error": first_error, **{k: v for k, v in notes.items() if v is not None}}
-    if notes.get("prefilter") == "spread":
-        notes["prefilter_spread"] = True
+    told = {"error": first_error, **{k: v for k, v in notes.items() if v is not None}}
+    told |= _derived(told, evidence)
     said = [
-        text.format(_shown(name, notes[name]))
+        text.format(_shown(name, told[name]))
         for name, text in _COUNTED
-        if notes.get(name) not in (None, False, 0, "", [], ()) or _is_zero_cap(name, notes)
+        if told.get(name) not in (None, False, 0, "", [], ()) or _is_zero_cap(name, told)
     ]
-    if notes.get("merge_ok") is False:
-        what = "the evidence was not consolidated" if "evidence_consolidated" in notes else (
-            "the answers were not merged"
-        )  # fmt: skip
-        said.append(what)
-    if not said and notes.get("reason"):
-        said.append(str(notes["reason"]))
-    return said
+    return said or [str(told["reason"])] * ("reason" in told)
+
+
+def _derived(notes: Mapping[str, Any], evidence: Iterable[Evidence]) -> dict[str, Any]:
+    """What several notes say together."""
+    unverified = notes.get("unverified_evidence") or 0
+    # a quotation that is there word for word and still counts against the answer states no value
+    silent = sum(row.verified is False and row.match == 1 for row in evidence)
+    passages = "evidence_consolidated" in notes
+    failed = "the evidence was not consolidated" if passages else "the answers were not merged"
+    return {
+        "prefilter_spread": notes.get("prefilter") == "spread",
+        "not_quoted": max(unverified - silent, 0),
+        "not_stating": min(silent, unverified),
+        "not_merged": failed if notes.get("merge_ok") is False else None,
+    }
 
 
 def _is_zero_cap(name: str, notes: Mapping[str, Any]) -> bool:

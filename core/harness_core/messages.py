@@ -63,6 +63,7 @@ class Request:
 
     ``final`` marks the request whose reply is the answer (it may be streamed); ``payload`` is a
     framework's own form of the request and, like ``task``, enters no key and no trace.
+    ``aside_tokens`` counts what the messages carry beside text: images, sounds, files.
     """
 
     messages: tuple[Message, ...]
@@ -79,6 +80,7 @@ class Request:
     tool_choice: str | None = None
     stop: tuple[str, ...] = ()
     n: int = 1
+    aside_tokens: int = 0
     final: bool = False
     task: Task | None = None
     payload: Any = None
@@ -230,7 +232,8 @@ class Client(Protocol):
     ``model`` is the model of requests that name none. ``identity`` tells clients with equal
     settings apart in the cache key; None for those a URL describes. ``unpriced_ok`` exempts a
     client that never bills from the unpriced rule. ``in_order`` asks for one request at a time, in
-    request order. ``provider`` says that a reply without usage may have been billed.
+    request order. ``provider`` says that a reply without usage may have been billed. ``embedder``
+    names the one that ranks best with this client; None is the client's own embeddings.
     """
 
     @property
@@ -253,6 +256,8 @@ class Client(Protocol):
     def provider(self) -> bool: ...
     @property
     def can_embed(self) -> bool: ...
+    @property
+    def embedder(self) -> str | None: ...
     @property
     def codec(self) -> Codec | None: ...
     @property
@@ -279,6 +284,7 @@ class BaseClient:
     in_order: bool = False
     provider: bool = False
     can_embed: bool = False
+    embedder: str | None = None
     codec: Codec | None = None
     cache: Any = None
 
@@ -317,6 +323,10 @@ class BaseClient:
         from anyio.to_thread import run_sync
 
         return await run_sync(lambda: self.embed(request), abandon_on_cancel=True)
+
+    def adapted(self, request: Request) -> Request:
+        """The request as this client can send it: one whose model is fixed says so here."""
+        return request
 
     def check(self) -> None:
         """Nothing to check: a client without credentials can always send."""

@@ -24,7 +24,6 @@ from harness_core.errors import (
     BadSettingError,
     BudgetError,
     HarnessWarning,
-    holding_warnings,
     recording_warnings,
     warn,
 )
@@ -38,7 +37,8 @@ from harness_core.reading.places import placed
 from harness_core.reading.preflight import Estimate, estimated, may_cost_nothing
 from harness_core.reading.registry import find_reader
 from harness_core.reading.spec import ReadSpec
-from harness_core.recipes import AUTO, Recipe, as_recipe, overridden
+from harness_core.recipes import AUTO, Recipe, candidates
+from harness_core.segmenting.registry import find_segmenter
 from harness_core.segmenting.segmentation import segment_flow
 from harness_core.segmenting.spec import SegmentSpec
 
@@ -101,7 +101,7 @@ def read(
     chosen = ReadSpec.of(spec)
     run = trace_for(trace) or Trace(meta={"reader": chosen.reader})
     with recording_warnings() as heard:
-        flow = read_flow(chunks, question, _client(client), chosen, run, heard)
+        flow = read_flow(chunks, question, _client(client), chosen, run, heard=heard)
         return run_flow(
             flow, client, run, width=width_of(chosen), on_progress=on_progress, on_text=on_text
         )
@@ -121,7 +121,7 @@ async def aread(
     chosen = ReadSpec.of(spec)
     run = trace_for(trace) or Trace(meta={"reader": chosen.reader})
     with recording_warnings() as heard:
-        flow = read_flow(chunks, question, _client(client), chosen, run, heard)
+        flow = read_flow(chunks, question, _client(client), chosen, run, heard=heard)
         return await arun_flow(
             flow, client, run, width=width_of(chosen), on_progress=on_progress, on_text=on_text
         )
@@ -151,7 +151,7 @@ def answer_document(
         and what ``ingest``, ``segment`` and ``read`` raise.
     """
     with recording_warnings() as heard:
-        asked = _Asked.of(source, question, recipe, client, trace, overrides)
+        asked = _Asked.of(source, question, recipe, client=client, trace=trace, overrides=overrides)
         return run_flow(
             asked.flow(heard), asked.client, asked.trace, width=asked.width,
             on_progress=on_progress, on_text=on_text,
@@ -171,7 +171,7 @@ async def aanswer_document(
 ) -> Answer:
     """The async twin of ``answer_document``."""
     with recording_warnings() as heard:
-        asked = _Asked.of(source, question, recipe, client, trace, overrides)
+        asked = _Asked.of(source, question, recipe, client=client, trace=trace, overrides=overrides)
         return await arun_flow(
             asked.flow(heard), asked.client, asked.trace, width=asked.width,
             on_progress=on_progress, on_text=on_text,
@@ -189,20 +189,30 @@ def estimate(
     """What an answer would need: requests, tokens and USD, expected and at worst. Sends nothing.
 
     A segmenter that asks a model is replaced by the paragraph segmenter for the estimate.
+
+    Raises:
+        BudgetError: the model's window has no room for the question and an answer.
+        and what ``answer_document`` raises before its first request, but for the limits.
     """
     given = isinstance(source_or_chunks, Chunks)
     asked = _Asked.of(
-        "" if given else source_or_chunks, question, recipe, client, Trace(), overrides, dry=True
+        "" if given else source_or_chunks,
+        question,
+        recipe,
+        client=client,
+        trace=Trace(),
+        overrides=overrides,
+        dry=True,
     )
     if given:
         chosen, chunks = asked.chosen(_as_document(source_or_chunks)), source_or_chunks
     else:
         document = ingested(source_or_chunks, asked.recipes[0].ingest)
         chosen = asked.chosen(document)
-        free = chosen.segment.method not in ("semantic", "contextual", "proposition")
-        spec = chosen.segment if free else replace_method(chosen.segment)
-        chunks = run_flow(segment_flow(document, spec), asked.client, asked.trace)
-    job = make_job(chunks, question, chosen.read, asked.client, asked.trace)
+        chunks = run_flow(
+            segment_flow(document, without_asking(chosen.segment)), asked.client, asked.trace
+        )
+    job = make_job(chunks, asked.question, chosen.read, asked.client, asked.trace)
     return estimated(job, find_reader(chosen.read.reader), asked.client, recipe=chosen.name)
 
 
@@ -224,16 +234,16 @@ class _Asked:
         source: Any,
         question: str,
         recipe: Any,
+        *,
         client: Client | None,
         trace: Trace | None,
         overrides: Mapping[str, Any],
-        *,
         dry: bool = False,
     ) -> "_Asked":
         text = checked_question(question)
         auto = isinstance(recipe, str) and recipe == AUTO
         names = ("fast", "thorough") if auto else (recipe,)
-        recipes, late = _candidates(names, overrides)
+        recipes, late = candidates(names, overrides)
         sender = _default_client(recipes[0]) if client is None else _client(client)
         if not dry and not may_cost_nothing(sender):
             sender.check()
@@ -263,9 +273,14 @@ class _Asked:
             warn(warning)
         chunks = yield from _segmented(document, recipe.segment, client, recipe.read, trace)
         answer = yield from read_flow(
-            chunks, self.question, client, recipe.read, trace, heard, first=first
+            chunks, self.question, client, recipe.read, trace, heard=heard, first=first
         )
-        self._finish(answer, document, chunks, recipe, heard, first)
+        self._finish(answer, document, chunks, recipe)
+        known = set(answer.warnings)
+        early = [(type(one).__name__, str(one)) for one in heard]
+        answer.warnings = [*(pair for pair in early if pair not in known), *answer.warnings]
+        trace.stamp(first, source=document.label, recipe=recipe.name)
+        trace.answers.append(answer)
         return answer
 
     def chosen(self, document: Document) -> Recipe:
@@ -276,7 +291,7 @@ class _Asked:
         recorded = (
             self.client.recorded_choice(key) if isinstance(self.client, ReplayClient) else None
         )
-        if recorded is not None:
+        if recorded is not None and recorded["chose"] in ("fast", "thorough"):
             name = str(recorded["chose"])
             self.trace.note("auto_recipe", chose=name, key=key, replayed=True)
         else:
@@ -293,26 +308,13 @@ class _Asked:
         detail = {"tokens": tokens, "limit": limit, "models": [model]}
         return ("fast" if fast else "thorough"), detail
 
-    def _finish(
-        self,
-        answer: Answer,
-        document: Document,
-        chunks: Chunks,
-        recipe: Recipe,
-        heard: list[HarnessWarning],
-        first: int,
-    ) -> None:
-        answer.evidence = [placed(row, document) for row in answer.evidence]
+    def _finish(self, answer: Answer, document: Document, chunks: Chunks, recipe: Recipe) -> None:
+        answer.evidence = placed(answer.evidence, document)
         answer.recipe = recipe.name
         answer.document = {"source": document.source, **_json_stats(document)}
         answer.segmentation = chunks.stats()
         if self.auto:
             answer.notes["auto_recipe"] = recipe.name
-        known = set(answer.warnings)
-        early = [(type(one).__name__, str(one)) for one in heard]
-        answer.warnings = [*(pair for pair in early if pair not in known), *answer.warnings]
-        self.trace.stamp(first, source=document.label, recipe=recipe.name)
-        self.trace.answers.append(answer)
 
 
 def auto_limit(model: str, reserve: int) -> int | None:
@@ -342,9 +344,12 @@ def width_of(spec: ReadSpec) -> int:
     return int(setting("max_concurrency"))
 
 
-def replace_method(spec: SegmentSpec) -> SegmentSpec:
-    """The spec cutting by paragraphs."""
-    return SegmentSpec(**{**{n: getattr(spec, n) for n in spec.model_fields_set}, "method": "paragraph"})
+def without_asking(spec: SegmentSpec) -> SegmentSpec:
+    """The spec itself, or one that cuts by paragraphs where the segmenter asks a model."""
+    if not find_segmenter(spec.method).asks:
+        return spec
+    kept = {name: getattr(spec, name) for name in spec.model_fields_set}
+    return SegmentSpec(**{**kept, "method": "paragraph"})
 
 
 def _segmented(
@@ -400,36 +405,8 @@ def _default_client(recipe: Recipe) -> Client:
     return OpenAIClient(recipe.read.model)
 
 
-def _candidates(
-    names: tuple[Any, ...], overrides: Mapping[str, Any]
-) -> tuple[tuple[Recipe, ...], dict[str, list[HarnessWarning]]]:
-    """The recipes that may be used, and what is only worth saying once one of them is chosen.
-
-    What all of them warn about is said now, before the document is touched.
-    """
-    if len(names) == 1:
-        return (overridden(as_recipe(names[0]), overrides),), {}
-    recipes: list[Recipe] = []
-    said: list[list[HarnessWarning]] = []
-    for name in names:
-        with holding_warnings() as held:
-            recipes.append(overridden(as_recipe(name), overrides))
-        said.append(held)
-    texts = [{str(warning) for warning in held} for held in said]
-    common = set.intersection(*texts)
-    for warning in said[0]:
-        if str(warning) in common:
-            warn(warning)
-    late = {
-        recipe.name: [warning for warning in held if str(warning) not in common]
-        for recipe, held in zip(recipes, said, strict=True)
-    }
-    return tuple(recipes), late
-
-
 def _json_stats(document: Document) -> dict[str, Any]:
     return {k: v for k, v in document.stats.items() if k != "clean_log"}
-
 
 
 def flush_caches(which: str = "all") -> None:

@@ -10,7 +10,9 @@ from harness_core.errors import (
     AmbiguousNameWarning,
     BadOverrideError,
     BadRecipeError,
+    HarnessWarning,
     UnknownOverrideError,
+    holding_warnings,
     warn,
 )
 from harness_core.reading.registry import reader_names
@@ -18,11 +20,15 @@ from harness_core.reading.spec import ReadSpec
 from harness_core.segmenting.spec import SegmentSpec
 
 AUTO = "auto"
+_SPECS: Mapping[str, Any] = {"ingest": IngestSpec, "segment": SegmentSpec, "read": ReadSpec}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How a document is ingested, cut and read. Recipes name no model: the client's reads."""
+    """How a document is ingested, cut and read. Recipes name no model: the client's reads.
+
+    Each part is a spec, or what its ``of`` makes one of: a mapping, a name, None.
+    """
 
     name: str = ""
     ingest: IngestSpec = field(default_factory=IngestSpec)
@@ -30,6 +36,8 @@ class Recipe:
     read: ReadSpec = field(default_factory=ReadSpec)
 
     def __post_init__(self) -> None:
+        for axis, spec in _SPECS.items():
+            object.__setattr__(self, axis, spec.of(getattr(self, axis)))
         if not self.name:
             object.__setattr__(self, "name", f"{self.segment.method}+{self.read.reader}")
 
@@ -106,12 +114,7 @@ def get_recipe(name: str) -> Recipe:
         )
         raise BadRecipeError(why)
     ingest, segment, read = _BUILT_IN[name]
-    return Recipe(
-        name=name,
-        ingest=IngestSpec.of(ingest),
-        segment=SegmentSpec.of(segment),
-        read=ReadSpec.of(read),
-    )
+    return _made({"name": name, "ingest": ingest, "segment": segment, "read": read})
 
 
 def list_recipes() -> list[dict[str, Any]]:
@@ -151,16 +154,18 @@ def as_recipe(recipe: Any) -> Recipe:
     if isinstance(recipe, ReadSpec):
         return Recipe(read=recipe)
     if isinstance(recipe, Mapping) and {"ingest", "segment", "read"} & recipe.keys():
-        return Recipe(
-            name=str(recipe.get("name", "")),
-            ingest=IngestSpec.of(recipe.get("ingest")),
-            segment=SegmentSpec.of(recipe.get("segment")),
-            read=ReadSpec.of(recipe.get("read")),
-        )
+        return _made(recipe)
     raise BadRecipeError(
         "a recipe is a Recipe, the name of one or of a reader, or a mapping with ingest, segment "
         f"or read, not {recipe!r}"
     )
+
+
+def _made(parts: Mapping[str, Any]) -> Recipe:
+    unknown = sorted(parts.keys() - {"name", *_SPECS})
+    if unknown:
+        raise BadRecipeError(f"a recipe has name, ingest, segment and read, not {unknown[0]!r}")
+    return Recipe(**parts)
 
 
 def overridden(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe:
@@ -188,7 +193,6 @@ def overridden(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe:
     return replace(recipe, **changed) if changed else recipe
 
 
-_SPECS: Mapping[str, Any] = {"ingest": IngestSpec, "segment": SegmentSpec, "read": ReadSpec}
 _OWNED: Mapping[str, frozenset[str]] = {
     axis: frozenset(spec.model_fields) for axis, spec in _SPECS.items()
 }
@@ -202,8 +206,59 @@ def _rebuilt(spec: Any, changes: Mapping[str, Any]) -> Any:
     return type(spec)(**{**kept, **changes})
 
 
+def candidates(
+    names: tuple[Any, ...], overrides: Mapping[str, Any]
+) -> tuple[tuple[Recipe, ...], dict[str, list[HarnessWarning]]]:
+    """The recipes that may be used, and what is only worth saying once one of them is chosen.
+
+    What all of them warn about is said now, before the document is touched.
+    """
+    if len(names) == 1:
+        return (overridden(as_recipe(names[0]), overrides),), {}
+    recipes: list[Recipe] = []
+    said: list[list[HarnessWarning]] = []
+    for name in names:
+        with holding_warnings() as held:
+            recipes.append(overridden(as_recipe(name), overrides))
+        said.append(held)
+    texts = [{str(warning) for warning in held} for held in said]
+    common = set.intersection(*texts)
+    for warning in said[0]:
+        if str(warning) in common:
+            warn(warning)
+    late = {
+        recipe.name: [warning for warning in held if str(warning) not in common]
+        for recipe, held in zip(recipes, said, strict=True)
+    }
+    return tuple(recipes), late
+
+
 def each_recipe(recipes: Any) -> Iterable[Any]:
     """Several recipes, or the one that was given alone."""
-    if isinstance(recipes, (Recipe, str, ReadSpec)) or isinstance(recipes, Mapping):
+    if isinstance(recipes, (Recipe, str, ReadSpec, Mapping)):
         return [recipes]
     return list(recipes) if inspect.isgenerator(recipes) or recipes else []
+
+
+def recorded_recipe(steps: Iterable[Any]) -> Recipe:
+    """The recipe of a recorded run, as its last ingest, segment and preflight steps tell it.
+
+    Raises:
+        BadRecipeError: the recording holds no read.
+    """
+    found: dict[str, Any] = {}
+    name = ""
+    for step in steps:
+        if step.label in ("ingest", "segment", "preflight"):
+            found[step.label] = (step.detail or {}).get("settings", {})
+            name = step.recipe or name
+    if "preflight" not in found:
+        raise BadRecipeError(
+            "the recording holds no read of a document; there is nothing to replay"
+        )
+    return Recipe(
+        name=name,
+        ingest=IngestSpec.of(found.get("ingest") or None),
+        segment=SegmentSpec.of(found.get("segment") or {}),
+        read=ReadSpec.of(found["preflight"]),
+    )

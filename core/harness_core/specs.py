@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError
+
 from harness_core.config import read_number
 from harness_core.errors import (
-    BadSettingError,
     BadSettingWarning,
     ClampedWarning,
     NearMissWarning,
@@ -23,13 +24,7 @@ class Range(NamedTuple):
 
 
 def number_in(name: str, value: Any, bounds: Range, default: Any) -> Any:
-    """A number inside its range; what is no usable number becomes the default. Both are said.
-
-    Raises:
-        BadSettingError: several numbers where one is meant.
-    """
-    if hasattr(value, "__len__") and not isinstance(value, (str, bytes)):
-        raise BadSettingError(f"{name} is one number, not {value!r}")
+    """A number inside its range; what is no usable number becomes the default. Both are said."""
     number = read_number(value)
     if number is None:
         return unusable(name, value, "one number", default)
@@ -45,6 +40,13 @@ def unusable(name: str, value: object, wanted: str, default: Any) -> Any:
     """The default for a value that cannot be used, with a warning."""
     warn(BadSettingWarning(f"{name} is {wanted}, not {value!r}; {default!r} is used"))
     return default
+
+
+def sentence(error: ValidationError) -> str:
+    """What is wrong with the settings of a spec, in one line."""
+    return "; ".join(
+        f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()
+    )
 
 
 def warn_near_miss(name: str, known: Iterable[str]) -> None:

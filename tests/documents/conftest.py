@@ -16,17 +16,18 @@ MakePdf = Callable[..., Path]
 @pytest.fixture(autouse=True)
 def _own_registrations() -> Iterator[None]:
     """What a test registers is gone after it."""
-    kept = dict(cleaners._registered), dict(extractors._registered)
+    mine, theirs = dict(cleaners._registered), dict(extractors._registered)
     yield
-    for registry, before in zip((cleaners._registered, extractors._registered), kept, strict=True):
-        registry.clear()
-        registry.update(before)  # type: ignore[arg-type]  # each registry gets its own back
+    cleaners._registered.clear()
+    cleaners._registered.update(mine)
+    extractors._registered.clear()
+    extractors._registered.update(theirs)
 
 
 @pytest.fixture
 def pdf(tmp_path: Path) -> MakePdf:
     """A PDF of pages, each a list of (x, y, text) or of text lines from the top."""
-    from reportlab.pdfgen import canvas
+    canvas = pytest.importorskip("reportlab.pdfgen.canvas")
 
     def make(
         pages: Sequence[Sequence[Text | str]],
@@ -53,43 +54,47 @@ def pdf(tmp_path: Path) -> MakePdf:
     return make
 
 
+PLANT = "Leipzig with its branch in the old harbour"
 LINE = "Instruments were sold in every region of the country, and the margin on them improved as"
 
 
 @pytest.fixture(scope="session")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four pages as a word processor lays them out: title, justified text, table, list, foot."""
-    from reportlab.lib.pagesizes import A4
-    from reportlab.lib.styles import ParagraphStyle, getSampleStyleSheet
-    from reportlab.pdfgen.canvas import Canvas
-    from reportlab.platypus import Flowable, PageBreak, Paragraph, SimpleDocTemplate, Table
+    sizes = pytest.importorskip("reportlab.lib.pagesizes")
+    looks = pytest.importorskip("reportlab.lib.styles")
+    parts = pytest.importorskip("reportlab.platypus")
 
     path = tmp_path_factory.mktemp("report") / "report.pdf"
-    styles = getSampleStyleSheet()
-    text = ParagraphStyle("text", parent=styles["BodyText"], alignment=4, fontName="Times-Roman")
+    styles = looks.getSampleStyleSheet()
+    text = looks.ParagraphStyle(
+        "text", parent=styles["BodyText"], alignment=4, fontName="Times-Roman"
+    )
 
-    def frame(canvas: Canvas, document: SimpleDocTemplate) -> None:
+    def frame(canvas: Any, document: Any) -> None:
         canvas.setFont("Helvetica", 8)
         canvas.drawString(72, 800, "Halden Instruments, annual report")
         canvas.drawRightString(520, 30, f"Page {document.page} of 4")
 
-    story: list[Flowable] = []
+    story: list[Any] = []
     for page in range(1, 5):
         story += [
-            Paragraph(f"Part {page}", styles["Heading1"]),
-            Paragraph(f"Opening {page}. {LINE} {LINE} {LINE} it had done before.", text),
-            Paragraph(f"Closing {page}. {LINE} {LINE} nobody had thought it would.", text),
-            Table(
+            parts.Paragraph(f"Part {page}", styles["Heading1"]),
+            parts.Paragraph(f"Opening {page}. {LINE} {LINE} {LINE} it had done before.", text),
+            parts.Paragraph(f"Closing {page}. {LINE} {LINE} nobody had thought it would.", text),
+            parts.Table(
                 [
                     ["Plant", "Units", "Staff"],
                     ["Sheffield", f"12,40{page}", "214"],
-                    [Paragraph("Leipzig with its branch in the old harbour", text), "9,850", "168"],
+                    [parts.Paragraph(PLANT, text), "9,850", "168"],
                 ],
                 colWidths=[110, 90, 90],
             ),
-            Paragraph("first point, which is long enough to fill a line of text on this page "
-                      "and goes on.", styles["Bullet"], bulletText="\u2022"),
-            PageBreak(),
+            parts.Paragraph(f"first point of part {page}, long enough to fill one line of text "
+                    f"on the page and to go on with {page} more words.", styles["Bullet"],
+                      bulletText="\u2022"),
+            parts.PageBreak(),
         ]  # fmt: skip
-    SimpleDocTemplate(str(path), pagesize=A4).build(story, onFirstPage=frame, onLaterPages=frame)
+    document = parts.SimpleDocTemplate(str(path), pagesize=sizes.A4)
+    document.build(story, onFirstPage=frame, onLaterPages=frame)
     return path

@@ -65,6 +65,10 @@ CASES: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("body", "b"), ("body", "c"),
         ],
     ),
+    "a row inside a cell ends it": (
+        "<table><tr><td>a<div><tr>b<td>c</td></tr></div></td><td>d</td></tr></table>",
+        [("body", "b"), ("table", "a"), ("table", "c"), ("table", "d")],
+    ),
     "a page of comments is empty": ("<!-- nothing -->", []),
     "an xml declaration and control characters do no harm": (
         '<?xml version="1.0" encoding="utf-8"?><html><body><p>a\x01b</p></body></html>',

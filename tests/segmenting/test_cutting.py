@@ -1,5 +1,3 @@
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -122,7 +120,7 @@ HOSTILE = {
 
 
 @pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
 
     def count(text: str) -> int:
@@ -130,7 +128,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return count_tokens(text)
 
     monkeypatch.setattr("harness_core.segmenting.cutting.count_tokens", count)
-    yield sizes
+    return sizes
 
 
 @pytest.mark.parametrize("kind", HOSTILE)

@@ -136,16 +136,15 @@ def test_what_is_uncuttable_is_kept_over_the_cap() -> None:
 
 @given(
     WORDS,
-    st.integers(16, 60),
-    st.integers(0, 50),
-    st.integers(0, 60),
+    st.tuples(st.integers(16, 60), st.integers(0, 50), st.integers(0, 60)),
     st.sampled_from(["\n\n", " ", "\n", ""]),
     st.sampled_from(["heuristic", "words", "chars"]),
 )
 @settings(max_examples=80, deadline=None)
 def test_chunks_fit_keep_the_order_and_lose_nothing(
-    units: list[str], cap: int, overlap: int, floor: int, joiner: str, tokenizer: str
+    units: list[str], sizes: tuple[int, int, int], joiner: str, tokenizer: str
 ) -> None:
+    cap, overlap, floor = sizes
     with override(tokenizer=tokenizer):
         packed = Packing(cap=cap, overlap=overlap, floor=floor, joiner=joiner).pack(units)
         assert all(count_tokens(one.text) == one.tokens <= cap for one in packed)

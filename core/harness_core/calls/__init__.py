@@ -1,0 +1,1 @@
+"""The call path: limits, ledger, trace, cache and replay of every request."""

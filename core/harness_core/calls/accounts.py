@@ -48,6 +48,15 @@ def usd_pico(step: Step) -> int | None:
     return step.budget_pico
 
 
+def errors(steps: Iterable[Step]) -> list[dict[str, Any]]:
+    """One entry per failed request."""
+    return [
+        {"step": s.step, "label": s.label, "error": s.error or "", "recovered": s.recovered}
+        for s in steps
+        if not s.local and not s.ok
+    ]
+
+
 def rows(steps: Iterable[Step]) -> list[dict[str, Any]]:
     """One row per request; ``usd`` adds up to the cost table."""
     return [_row(step) for step in steps if not step.local]

@@ -1,4 +1,4 @@
-"""Which trace a request belongs to: the object's own, the ambient one, the governor's, a new one."""
+"""Which trace a request belongs to: the object's own, the ambient one, the governor's, or none."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -11,7 +11,7 @@ from harness_core.calls.trace import Trace
 from harness_core.config import setting
 from harness_core.errors import BadSettingError
 from harness_core.flows import sync, tasks
-from harness_core.flows.streaming import held_back
+from harness_core.flows.streaming import HeldBack
 from harness_core.flows.types import Drive, Flow, T
 from harness_core.messages import (
     Client,
@@ -38,7 +38,11 @@ def run_flow(
 ) -> T:
     """Run a flow here, its requests on the call path, at most ``width`` of them at once."""
     drive = governed(flow, Run(client, trace, on_progress))
-    return sync.run(drive, width=_width(width), on_text=on_text and held_back(on_text))
+    heard = None if on_text is None else HeldBack(on_text)
+    result = sync.run(drive, width=_width(width), on_text=heard)
+    if heard is not None:
+        heard.end()
+    return result
 
 
 async def arun_flow(
@@ -52,7 +56,11 @@ async def arun_flow(
 ) -> T:
     """``run_flow`` on asyncio or trio."""
     drive = governed(flow, Run(client, trace, on_progress))
-    return await tasks.arun(drive, width=_width(width), on_text=on_text and held_back(on_text))
+    heard = None if on_text is None else HeldBack(on_text)
+    result = await tasks.arun(drive, width=_width(width), on_text=heard)
+    if heard is not None:
+        heard.end()
+    return result
 
 
 def _width(width: int | None) -> int:
@@ -142,7 +150,7 @@ def embed(
         AuthError: no credential to send with.
     """
     run = trace_for(trace) or Trace()
-    flow = embed_texts(texts, client, model=model, fallback=fallback, record=lambda label, detail: run.note(label, **detail))
+    flow = _embedding(texts, client, run, model, fallback)
     return _vectors(run_flow(flow, client, run))
 
 
@@ -156,7 +164,7 @@ async def aembed(
 ) -> Embeddings:
     """The async twin of ``embed``."""
     run = trace_for(trace) or Trace()
-    flow = embed_texts(texts, client, model=model, fallback=fallback, record=lambda label, detail: run.note(label, **detail))
+    flow = _embedding(texts, client, run, model, fallback)
     return _vectors(await arun_flow(flow, client, run))
 
 
@@ -188,6 +196,19 @@ def _text(outcome: Outcome) -> Reply:
 def _json(reply: Reply) -> JsonReply:
     value = parse_json(reply.text) if reply.ok else None
     return JsonReply(ok=value is not None, value=value, reply=reply)
+
+
+def _embedding(
+    texts: Sequence[str],
+    client: Client,
+    run: Trace,
+    model: str | None,
+    fallback: Literal["lexical", "error"],
+) -> Flow[Vectors]:
+    def note(label: str, detail: Mapping[str, Any]) -> None:
+        run.note(label, **detail)
+
+    return embed_texts(texts, client, model=model, fallback=fallback, record=note)
 
 
 def _vectors(found: Vectors) -> Embeddings:

@@ -45,7 +45,12 @@ class Flight:
         self._lock = threading.Lock()
         self._wakes: list[Callable[[], None]] = []
         self._landed = False
-        self.seconds = float(setting("wait_seconds"))
+        self._until = time.monotonic() + float(setting("wait_seconds"))
+
+    @property
+    def seconds(self) -> float:
+        """How much longer to wait."""
+        return max(0.0, self._until - time.monotonic())
 
     def join(self, wake: Callable[[], None], /) -> bool:
         """Be woken when it lands; False when it has."""
@@ -94,6 +99,7 @@ class ResponseCache:
         self._lock = threading.Lock()
         self._flights: dict[str, Flight] = {}
         self._database: sqlite3.Connection | None = None
+        self._process = 0
         self._broken = False
         self._check()
 
@@ -103,11 +109,16 @@ class ResponseCache:
             return None
         found = self._fetch(key)
         reply = _unpacked(found, codec) if found is not None else None
-        if reply is None or not accept(reply.text):
-            self.misses += 1
-            return None
-        self.hits += 1
-        return reply
+        hit = reply is not None and accept(reply.text)
+        with self._lock:
+            self.hits += hit
+            self.misses += not hit
+        return reply if hit else None
+
+    @property
+    def shares_flights(self) -> bool:
+        """Whether what one request brings home can answer another that waits for it."""
+        return self.read and self.write
 
     def put(self, key: str, reply: Reply, codec: Codec | None) -> None:
         """Store a reply that is worth keeping."""
@@ -181,16 +192,24 @@ class ResponseCache:
                 raise CacheError(f"{self.path} is no response cache; name another file")
 
     def _open(self) -> sqlite3.Connection:
-        if self._database is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            database = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
-            database.isolation_level = None
-            database.execute("PRAGMA journal_mode=WAL")
-            database.execute("PRAGMA synchronous=NORMAL")
-            database.execute(f"PRAGMA application_id={APPLICATION_ID}")
-            database.execute(SCHEMA)
-            self._database = database
+        """The connection of this process: one must not be carried over a fork."""
+        if self._database is None or self._process != os.getpid():
+            self._database, self._process = self._connected(), os.getpid()
         return self._database
+
+    def _connected(self) -> sqlite3.Connection:
+        if not self.write and self.path.is_file():
+            frozen = f"{self.path.absolute().as_uri()}?mode=ro"
+            return sqlite3.connect(frozen, uri=True, timeout=30, check_same_thread=False)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        database = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
+        database.isolation_level = None
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA synchronous=NORMAL")
+        if database.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+            database.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        database.execute(SCHEMA)
+        return database
 
     def _fetch(self, key: str) -> bytes | None:
         row: tuple[bytes] | None = None
@@ -239,12 +258,12 @@ def fits_schema(schema: Any) -> Callable[[str], bool]:
         return lambda text: True
 
     def fits(text: str) -> bool:
-        import jsonschema
-
         value = parse_json(text, schema=schema)
         if value is None:
             return False
-        with contextlib.suppress(jsonschema.SchemaError):
+        import jsonschema
+
+        with contextlib.suppress(Exception):  # nothing fits a schema that cannot be applied
             return bool(jsonschema.Draft202012Validator(schema).is_valid(value))
         return False
 
@@ -270,12 +289,14 @@ def _unpacked(stored: bytes, codec: Codec | None) -> Reply | None:
         entry = orjson.loads(stored)
         if entry["format"] != 1 or not isinstance(entry["text"], str) or not entry["text"].strip():
             return None
-        names = ("input", "output", "reasoning", "cached_input", "provenance")
-        usage = Usage(**dict(zip(names, entry["usage"], strict=True)))
+        *counts, provenance = entry["usage"]
+        if not all(count is None or type(count) is int for count in counts):
+            return None
+        names = ("input", "output", "reasoning", "cached_input")
+        usage = Usage(**dict(zip(names, counts, strict=True)), provenance=provenance)
         kept: dict[str, Any] = {name: entry[name] for name in _KEPT}
         raw = codec.unpack(entry["raw"]) if codec is not None and entry["raw"] is not None else None
     except (ValueError, KeyError, TypeError):
         return None
     kept["finish_reason"] = normalised_finish(kept["finish_reason"])
     return Reply(ok=True, usage=usage, cached=True, attempts=0, raw=raw, **kept)
-

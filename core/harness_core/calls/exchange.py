@@ -5,13 +5,12 @@ request order; after it nothing does, and the worker that gets the reply settles
 """
 
 from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from harness_core.calls.cache import fits_schema
 from harness_core.calls.governor import Limits, Refusal
-from harness_core.calls.ledger import over_cost
 from harness_core.calls.prepare import Call, prepare
 from harness_core.calls.replay import (
     ReplayClient,
@@ -19,10 +18,10 @@ from harness_core.calls.replay import (
     replayed_vectors,
     with_alternative,
 )
-from harness_core.calls.run import Run, Sent
-from harness_core.calls.settle import priced, settled
+from harness_core.calls.run import Run
+from harness_core.calls.settle import priced, settled, size
 from harness_core.errors import OverrunWarning, warn
-from harness_core.flows.types import ADMITTED, Batch, Drive, Flow, Place, Send, Wait
+from harness_core.flows.types import ADMITTED, Batch, Drive, Flow, Pause, Place, Send, Wait, Work
 from harness_core.messages import Asked, Embeddings, Outcome, Reply, Request
 
 T = TypeVar("T")
@@ -47,37 +46,23 @@ def exchange(asked: Asked, run: Run, *, streamed: bool = False) -> Drive[Outcome
     if found is not None:
         return found
     with flight:
-        hold = yield from ledger.hold(call.demand, limits, run.in_flight, streamed=streamed)
+        hold = yield from ledger.hold(call.demand, limits, run, streamed=streamed)
         if isinstance(hold, Refusal):
             return run.refuse(call, hold)
-        with hold, departing(call, run) as sent:
+        with hold, run.depart(call) as sent:
             yield ADMITTED
-            hold.sent = True
             try:
                 outcome = yield Send(run.client, call.as_sent, sent.inside)
+                outcome = settled(call, outcome, run.client, sent.slot.number)
+                pico = priced(call, outcome)
             except BaseException as what:
                 run.lost(call, hold, sent, what)
                 raise
-            outcome = settled(call, outcome, run.client)
-            pico = priced(call, outcome)
-            tokens = (outcome.usage.input or 0) + (outcome.usage.output or 0)
-            hold.settle(tokens=tokens, pico=pico)
-            outcome = run.keep(call, sent, outcome, pico)
-    told_of_overrun(call, tokens, pico)
+            hold.settle(tokens=size(outcome), pico=pico)
+            run.keep(call, sent, outcome, pico)
+    told_of_overrun(call, outcome, pico)
     run.reporter.landed()
     return outcome
-
-
-@contextmanager
-def departing(call: Call, run: Run) -> Generator[Sent, None, None]:
-    """A request's number and its time in flight; one that never left gives its number back."""
-    sent = run.depart(call)
-    try:
-        yield sent
-    finally:
-        run.landed()
-        if run.trace.open_slot(sent.slot.number) is not None:
-            run.trace.void(sent.slot)
 
 
 def with_recording(call: Call, run: Run) -> Call:
@@ -87,43 +72,45 @@ def with_recording(call: Call, run: Run) -> Call:
 
 
 Recalled = tuple[Outcome | None, AbstractContextManager[Any]]
+_ALONE = nullcontext()
 
 
 def recall(
     call: Call, run: Run, limits: Limits, *, streamed: bool
-) -> Generator[Any, bool | None, Recalled]:
+) -> Generator[Wait, bool | None, Recalled]:
     """What a recording or the cache answers, counted and recorded; else the right to send."""
-    if isinstance(run.client, ReplayClient):
-        return (yield from _replayed(call, run, run.client, limits)), nullcontext()
-    cache, key = run.client.cache, call.cache_key
+    client = run.client
+    if isinstance(client, ReplayClient):
+        return (yield from _replayed(call, run, client, limits)), _ALONE
+    cache, key = client.cache, call.cache_key
     if cache is None or key is None or not isinstance(call.asked, Request):
-        return None, nullcontext()
-    accept = fits_schema(call.asked.schema)
-    leading = False
-    while not streamed and not leading:  # an open stream neither leads nor joins a flight
-        flight, leading = cache.flight(key)
-        if not leading and (yield Wait(flight)) is False:
-            break
-    reply = cache.get(key, accept, run.client.codec)
-    if reply is None:
-        return None, _leading(cache, key) if leading else nullcontext()
-    if leading:
-        cache.land(key)
-    return (yield from _counted(call, run, reply, limits, pico=0)), nullcontext()
+        return None, _ALONE
+    with ExitStack() as flight:
+        if not streamed and cache.shares_flights:  # an open stream neither leads nor joins one
+            yield from _joined(cache, key, flight)
+        reply = cache.get(key, fits_schema(call.asked.schema), client.codec)
+        if reply is None:
+            return None, flight.pop_all()
+    return (yield from _counted(call, run, reply, limits, pico=0)), _ALONE
 
 
-@contextmanager
-def _leading(cache: Any, key: str) -> Generator[None, None, None]:
-    try:
-        yield
-    finally:
-        cache.land(key)
+def _joined(cache: Any, key: str, flight: ExitStack) -> Generator[Wait, bool | None, None]:
+    """Wait while an identical request is on its way, then lead; go alone where waiting is vain."""
+    while True:
+        leader, mine = cache.flight(key)
+        if mine:
+            flight.callback(cache.land, key)
+            return
+        if (yield Wait(leader)) is False or leader.seconds <= 0:
+            return
 
 
 def _replayed(
     call: Call, run: Run, client: ReplayClient, limits: Limits
-) -> Generator[Any, bool | None, Outcome]:
-    recording = client.recording
+) -> Generator[Wait, bool | None, Outcome]:
+    recording, codec = client.recording, client.codec
+    if (refusal := recording.refused(call, limits, run.trace.ledger)) is not None:
+        return run.refuse(call, refusal)
     if call.embedding:
         recorded = recording.embeddings(call)
         if recorded is None:
@@ -131,8 +118,6 @@ def _replayed(
                 ok=False, error="no vectors are recorded", sent=False, attempts=0, cached=True
             )
         return (yield from _counted(call, run, replayed_vectors(recorded), limits, pico=0))
-    if (refusal := recording.refused(call, limits)) is not None:
-        return run.refuse(call, refusal)
     step = recording.find(call)
     if step is None:
         missed = Reply.failed(
@@ -140,28 +125,16 @@ def _replayed(
         )
         return (yield from _counted(call, run, missed, limits, pico=0))
     pico = (step.budget_pico or 0) if recording.cost_stopped else 0
-    if recording.cost_stopped and _past_limit(call, run, limits, step.budget_pico):
-        return run.refuse(call, over_cost(call.demand, limits, run.trace.ledger))
-    reply = replayed_reply(step, label=call.label)
+    reply = replayed_reply(step, label=call.label, codec=codec)
     return (yield from _counted(call, run, reply, limits, pico=pico, replayed=pico))
 
 
-def _past_limit(call: Call, run: Run, limits: Limits, recorded: int | None) -> bool:
-    """Whether a recording that cost stopped would be stopped here, under this limit."""
-    if limits.max_pico is None:
-        return False
-    ledger = run.trace.ledger
-    bound = call.demand.pico if call.demand.pico is not None else recorded or 0
-    return ledger.spent + ledger.replayed + bound > limits.max_pico
-
-
 def _counted(
-    call: Call, run: Run, outcome: Outcome, limits: Limits, *, pico: int | None, replayed: int = 0
-) -> Generator[Any, bool | None, Outcome]:
-    """Count and record an outcome that needed no sending."""
-    real = (outcome.usage.input or 0) + (outcome.usage.output or 0)
-    demand = replace(call.demand, tokens=real, pico=None, priced=True)
-    refusal = yield from run.trace.ledger.count(demand, limits, run.in_flight, replayed=replayed)
+    call: Call, run: Run, outcome: Outcome, limits: Limits, *, pico: int, replayed: int = 0
+) -> Generator[Wait, bool | None, Outcome]:
+    """Count and record an outcome that needed no sending: never held to the spending limit."""
+    demand = replace(call.demand, tokens=size(outcome), pico=None, priced=True)
+    refusal = yield from run.trace.ledger.count(demand, limits, run, replayed=replayed)
     if refusal is not None:
         return run.refuse(call, refusal)
     unpriced = call.info.input_usd is None and not replayed
@@ -170,9 +143,9 @@ def _counted(
     return outcome
 
 
-def told_of_overrun(call: Call, tokens: int, pico: int | None) -> None:
+def told_of_overrun(call: Call, outcome: Outcome, pico: int | None) -> None:
     """Say that a reply took more than its bound, which no limit can hold."""
-    demand = call.demand
+    demand, tokens = call.demand, size(outcome)
     over_cost = pico is not None and demand.pico is not None and pico > demand.pico
     if tokens > demand.tokens or over_cost:
         warn(OverrunWarning(
@@ -192,11 +165,19 @@ def governed(flow: Flow[T], run: Run) -> Drive[T]:
             except StopIteration as end:
                 result: T = end.value
                 return result
-            answer, error = None, None
+            answer, error = None, None  # cleared first: what is thrown next must not find the last
             try:
-                answer = (yield from _batch(todo, run)) if isinstance(todo, tuple) else (yield todo)
-            except Exception as what:  # noqa: BLE001 - raised in the reader, where it asked
+                answer = yield from _performed(todo, run)
+            except Exception as what:  # raised in the reader, where it asked
                 error = what
+
+
+def _performed(todo: tuple[Asked, ...] | Work | Pause, run: Run) -> Drive[Any]:
+    if isinstance(todo, tuple):
+        return (yield from _batch(todo, run))
+    if isinstance(todo, (Work, Pause)):
+        return (yield todo)
+    raise TypeError(f"a flow yields a tuple of requests, Work or Pause, not {type(todo).__name__}")
 
 
 def _batch(asked: Sequence[Asked], run: Run) -> Drive[list[Outcome | None]]:
@@ -227,5 +208,5 @@ def admit(
                 yield Place(flow, run.client.in_order)
                 break
             if not isinstance(todo, Wait):
-                raise TypeError(f"an exchange asked for {type(todo).__name__} before it was admitted")
+                raise TypeError(f"an exchange asked for {todo!r} before it was admitted")
             answer = yield todo

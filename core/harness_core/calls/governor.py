@@ -61,7 +61,8 @@ class Limits:
         mine, theirs = self.as_json(), recorded
         match reason:
             case "model":
-                return mine["allowed_models"] is not None
+                allowed = theirs.get("allowed_models")
+                return self.allowed_models is not None and self.allowed_models <= set(allowed or ())
             case "unpriced":
                 return mine["max_cost_usd"] is not None and not mine["allow_unpriced"]
             case "ledger_busy":
@@ -124,18 +125,26 @@ class Governor:
             raise BadSettingError(f"on_refusal is reply or raise, not {on_refusal!r}")
         self.bound = bound
         self.on_refusal = on_refusal
+        self._known: tuple[Any, ...] = ()
+        self._limits = Limits()
         self.shared_trace: Any = None  # set by the first wrapper that is given this governor
 
     def limits(self) -> Limits:
         """The limits in force now."""
-        values = {
-            name: setting(name) if value is UNSET else value for name, value in self._given.items()
-        }
-        usd = values["max_cost_usd"]
+        values = tuple(
+            [setting(name) if value is UNSET else value for name, value in self._given.items()]
+        )
+        if values != self._known:
+            self._known, self._limits = values, self._read(values)
+        return self._limits
+
+    def _read(self, values: tuple[Any, ...]) -> Limits:
+        given = dict(zip(self._given, values, strict=True))
+        usd = given["max_cost_usd"]
         return Limits(
             max_pico=None if usd is None else to_pico(usd, down=True),
             strict=self.bound == "strict",
-            **values,
+            **given,
         )
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """A trace on disk while it runs: JSON Lines, one ``write`` a line, appended as each step lands."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ class Journal:
 
     def __init__(self, path: str | os.PathLike[str], *, resume: bool) -> None:
         self.path = Path(path)
+        self._broken: str | None = None
         mode = os.O_RDWR | os.O_CREAT | os.O_APPEND | (0 if resume else os.O_EXCL)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,10 +39,14 @@ class Journal:
         Raises:
             TraceError: the file cannot be written; the run must stop, since it is not recorded.
         """
+        data = dumped(line) + b"\n"
         try:
-            os.write(self._file, dumped(line) + b"\n")
+            if self._broken is None and os.write(self._file, data) < len(data):
+                self._broken = "the disk took only a part of a line"
         except OSError as error:
-            raise TraceError(f"{self.path} cannot be written: {error.strerror}") from error
+            self._broken = error.strerror or str(error)
+        if self._broken is not None:  # for good: nothing may follow a torn line
+            raise TraceError(f"{self.path} cannot be written: {self._broken}")
 
     def close(self) -> None:
         """Close the file; further steps stay in memory."""
@@ -91,13 +96,17 @@ def read(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
         raise TraceError(f"there is no trace file {file}")
     with file.open("rb") as opened:
         first = opened.readline()
-        yield from parsed_document(first + opened.read(), file) if not _is_header(first) else _lines(
-            first, opened, file
-        )
+        head = _parsed(first)
+        if isinstance(head, dict) and isinstance(head.get("trace"), int) and "steps" not in head:
+            yield head
+            yield from _lines(opened, file)
+        elif head is not None:
+            yield from document_lines(head, file)
+        else:
+            yield from parsed_document(first + opened.read(), file)
 
 
-def _lines(first: bytes, rest: Iterator[bytes], file: Path) -> Iterator[dict[str, Any]]:
-    yield orjson.loads(first)
+def _lines(rest: Iterable[bytes], file: Path) -> Iterator[dict[str, Any]]:
     for line in rest:
         try:
             value = orjson.loads(line)
@@ -109,12 +118,11 @@ def _lines(first: bytes, rest: Iterator[bytes], file: Path) -> Iterator[dict[str
             yield value
 
 
-def _is_header(line: bytes) -> bool:
+def _parsed(line: bytes) -> Any:
     try:
-        value = orjson.loads(line)
+        return orjson.loads(line)
     except ValueError:
-        return False
-    return isinstance(value, dict) and "trace" in value and "steps" not in value
+        return None
 
 
 def parsed_document(data: bytes | str, source: object = "the given text") -> list[dict[str, Any]]:

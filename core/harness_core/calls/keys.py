@@ -44,9 +44,7 @@ def message_bytes(request: Request) -> bytes:
     return canonical([_message(message.as_json()) for message in request.messages])
 
 
-def replay_key(
-    messages: bytes, request: Request, *, model: str, temperature: float | None
-) -> str:
+def replay_key(messages: bytes, request: Request, *, model: str, temperature: float | None) -> str:
     """What was asked: messages, model, cap and temperature asked for, and what else is set."""
     asked: dict[str, Any] = {
         "model": model,
@@ -67,9 +65,7 @@ def replay_key(
     return digest(REPLAY_TAG, messages, canonical(asked))
 
 
-def cache_key(
-    messages: bytes, request: Request, client: Client, sent: Mapping[str, Any]
-) -> str:
+def cache_key(messages: bytes, request: Request, client: Client, sent: Mapping[str, Any]) -> str:
     """Everything that was sent: the replay key's parts as resolved, the client and its API."""
     parts: dict[str, Any] = {
         "api": client.api,

@@ -37,7 +37,7 @@ class Demand:
     draw_index: int = 0
 
     def refused(self, reason: Reason, message: str) -> Refusal:
-        """This request, refused."""
+        """The request, refused."""
         return Refusal(
             reason=reason,
             message=message,
@@ -230,6 +230,7 @@ class Ledger:
     def _obstacle(self, demand: Demand, limits: Limits) -> _Obstacle | None:
         """The limits in their order; open streams, which nobody waits for, count as spent."""
         calls, tokens, pico = self.calls, self.tokens, self.spent + self.replayed
+        cost = demand.pico
         more_calls = more_tokens = more_pico = 0
         for hold in self._holds.values():
             if hold.streamed:
@@ -238,20 +239,19 @@ class Ledger:
             else:
                 more_calls, more_tokens = more_calls + 1, more_tokens + hold.demand.tokens
                 more_pico += hold.demand.pico or 0
-        unpriced = not demand.priced and limits.max_pico is not None and not limits.allow_unpriced
+        most_pico = limits.max_pico
+        unpriced = not demand.priced and most_pico is not None and not limits.allow_unpriced
         for most, taken, held, refuse in (
             (limits.max_calls, calls + 1, more_calls, _over_calls),
             (-1 if unpriced else None, 0, 0, _unpriced),
             (limits.max_tokens_total, tokens + demand.tokens, more_tokens, _over_tokens),
-            (limits.max_pico, pico + (demand.pico or 0), more_pico, over_cost),
+            (None if cost is None else most_pico, pico + (cost or 0), more_pico, over_cost),
         ):
             if most is not None and taken + held > most:
                 return _Obstacle(taken > most, refuse)
         return None
 
-    def settle(
-        self, hold: Hold, *, tokens: int, pico: int | None, replayed: int = 0
-    ) -> None:
+    def settle(self, hold: Hold, *, tokens: int, pico: int | None, replayed: int = 0) -> None:
         """Replace a hold by what it took; once. ``pico`` None: no price is known."""
         with self._lock:
             if self._holds.pop(id(hold), None) is None:
@@ -282,7 +282,7 @@ class Ledger:
         with self._lock:
             if ticket in self._queue:
                 self._queue.remove(ticket)
-                self._wake_first()
+                self._moved()
 
     def _moved(self) -> None:
         self._version += 1
@@ -322,7 +322,8 @@ def over_cost(demand: Demand, limits: Limits, ledger: Ledger) -> Refusal:
         f"spending limit reached: the {demand.label!r} request could cost up to "
         f"${dollars((demand.pico or 0) / 1e12)} (up to {demand.prompt_tokens} prompt tokens, and "
         f"{demand.output} reply tokens at its cap), and the run has spent ${dollars(spent)} of its "
-        f"${most} limit,{flight} so it was not sent; raise max_cost_usd or ask for a smaller max_output",
+        f"${most} limit,{flight} so it was not sent; raise max_cost_usd or ask for a smaller "
+        "max_output",
     )
 
 

@@ -10,6 +10,7 @@ import orjson
 from harness_core.calls import keys
 from harness_core.calls.governor import Limits
 from harness_core.calls.ledger import Demand
+from harness_core.calls.steps import public_url
 from harness_core.config import read_number, setting
 from harness_core.errors import (
     BadSettingError,
@@ -35,7 +36,7 @@ _CAP_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 class Call:
     """A prepared request: all that is decided before limits, recordings and caches are asked.
 
-    ``asked`` is the request as it was asked (its model filled in), ``as_sent`` as it goes out.
+    ``asked`` is the request as it was asked, ``as_sent`` as it goes out.
     """
 
     asked: Request | Texts
@@ -71,34 +72,35 @@ def prepare(asked: Request | Texts, client: Client, limits: Limits) -> Call:
     """
     if isinstance(asked, Texts):
         return _prepare_texts(asked, client, limits)
-    request = with_body_settings(asked, client)
+    adapted = getattr(client, "adapted", None)  # not in the protocol: most clients take what is asked
+    request = with_body_settings(asked if adapted is None else adapted(asked), client)
     model = request.model or client.model
-    request = replace(request, model=model)
     info = model_info(model)
+    request = _readable(request, info)
     prompt = sum(count_tokens(message.content, model) for message in request.messages)
     prompt += sum(count_tokens(_text(m.more), model) for m in request.messages if m.more)
+    prompt += request.aside_tokens
     room = info.context_window - prompt - WINDOW_SLACK
-    cap = _cap(request, info)
-    asked_cap = min(cap, max(room, 0))
-    sent_cap = _raised(asked_cap, info, room)
+    most = max(info.max_output, 1)
+    cap = min(most if request.max_output is None else request.max_output, most, max(room, 0))
     temperature = _temperature(request)
-    effort = _effort(request, info)
-    sent_temperature = temperature if info.supports_temperature else None
     as_sent = replace(
         request,
-        max_output=sent_cap,
-        temperature=sent_temperature,
-        effort=effort,
-        payload=request.payload or {"max_output_asked": asked_cap, "prompt_tokens": prompt},
+        model=model,
+        max_output=_raised(cap, info, room),
+        temperature=temperature if info.supports_temperature else None,
+        payload=request.payload
+        or {
+            "max_output_asked": None if request.max_output is None else cap,
+            "prompt_tokens": prompt,
+        },
     )
-    if effort != request.effort:
-        request = replace(request, effort=effort)
     messages = keys.message_bytes(request)
     replay = keys.replay_key(messages, request, model=model, temperature=temperature)
     sent = _sent(as_sent, client, model)
     key = None
     if client.cache is not None:
-        resolved = {**sent, "max_output": asked_cap}
+        resolved = {**sent, "base_url": client.base_url, "max_output": request.max_output}
         key = keys.cache_key(messages, request, client, resolved)
     return Call(
         asked=request,
@@ -106,21 +108,22 @@ def prepare(asked: Request | Texts, client: Client, limits: Limits) -> Call:
         model=model,
         info=info,
         prompt_tokens=prompt,
-        demand=_demand(as_sent, client, info, limits, prompt, replay),
+        demand=_demand(as_sent, client, info, limits, counts=(prompt, replay)),
         replay_key=replay,
         cache_key=key,
-        params=_params(request, model, asked_cap, temperature, prompt),
+        params=_params(request, model, cap, temperature, prompt),
         params_sent=sent,
         temperature_asked=temperature,
-        failure=_no_room(prompt, info) if asked_cap <= 0 else None,
+        failure=_no_room(prompt, info) if cap <= 0 else None,
     )
 
 
 def with_body_settings(request: Request, client: Client) -> Request:
     """Body fields that set the model, a cap or ``n``, read as the settings they are."""
-    body = {**client.extra_body, **request.extra_body}
+    if not client.extra_body and not request.extra_body:
+        return request
     found: dict[str, Any] = {}
-    for name, value in body.items():
+    for name, value in (*client.extra_body.items(), *request.extra_body.items()):
         target = "max_output" if name in _CAP_FIELDS else name
         if target not in ("max_output", "model", "n") or value is None:
             continue
@@ -141,7 +144,8 @@ def _prepare_texts(asked: Texts, client: Client, limits: Limits) -> Call:
     request = replace(asked, model=model)
     info = model_info(model)
     tokens = sum(count_tokens(text, model) for text in request.texts)
-    most = _with_margin(tokens, limits, sum(map(upper_bytes, request.texts)))
+    strict = sum(map(upper_bytes, request.texts))
+    most = strict if limits.strict else _with_margin(tokens)
     replay = keys.texts_key(request, model)
     demand = Demand(
         label=request.label,
@@ -161,22 +165,31 @@ def _prepare_texts(asked: Texts, client: Client, limits: Limits) -> Call:
         demand=demand,
         replay_key=replay,
         params=params,
-        params_sent={**params, "api": client.api, "base_url": client.base_url},
+        params_sent={**params, "api": client.api, "base_url": public_url(client.base_url)},
     )
 
 
-def _cap(request: Request, info: ModelInfo) -> int:
-    most = max(info.max_output, 1)
-    if request.max_output is None:
-        return most
-    number = read_number(request.max_output)
+def _readable(request: Request, info: ModelInfo) -> Request:
+    """The request with its cap as a number of tokens, and no effort where the model takes none."""
+    if type(request.n) is not int or request.n < 1:
+        raise BadSettingError(f"n is a whole number of replies, not {request.n!r}")
+    cap, effort = _cap(request, info), _effort(request, info)
+    same = cap == request.max_output and effort == request.effort
+    return request if same else replace(request, max_output=cap, effort=effort)
+
+
+def _cap(request: Request, info: ModelInfo) -> int | None:
+    asked = request.max_output
+    if asked is None or (type(asked) is int and asked >= 1):
+        return asked
+    number = read_number(asked)
     if number is None:
         warn(BadSettingWarning(
-            f"max_output is one number of tokens, not {request.max_output!r}; "
-            f"the model's limit of {most} is used"
+            f"max_output is one number of tokens, not {asked!r}; "
+            f"the model's limit of {info.max_output} is used"
         ))  # fmt: skip
-        return most
-    return int(min(max(number, 1), most))
+        return info.max_output
+    return int(min(max(number, 1), info.max_output))
 
 
 def _raised(cap: int, info: ModelInfo, room: int) -> int:
@@ -202,36 +215,36 @@ def _effort(request: Request, info: ModelInfo) -> str | None:
 
 
 def _demand(
-    request: Request, client: Client, info: ModelInfo, limits: Limits, prompt: int, replay: str
+    request: Request, client: Client, info: ModelInfo, limits: Limits, *, counts: tuple[int, str]
 ) -> Demand:
-    """The most the request could take, as core's bound has it."""
-    around = FRAMING * len(request.messages)
-    extras = [request.schema, dict(client.extra_body), dict(request.extra_body)]
-    extras += list(request.tools)
+    """The most the request could take; ``counts`` are its prompt tokens and its replay key."""
+    prompt, replay = counts
+    extras = (request.schema, client.extra_body, request.extra_body, *request.tools)
     texts = [_text(extra) for extra in extras if extra]
-    tokens = prompt + around + sum(count_tokens(text, info.id) for text in texts)
-    strict = 0
+    around = FRAMING * len(request.messages)
     if limits.strict:
-        strict = around + sum(map(upper_bytes, texts))
-        strict += sum(upper_bytes(m.content) + upper_bytes(_text(m.more or "")) for m in
-                      request.messages)  # fmt: skip
-    most = _with_margin(tokens, limits, strict)
+        texts += [_text(m.more) for m in request.messages if m.more]
+        texts += [message.content for message in request.messages]
+        most = around + request.aside_tokens + sum(map(upper_bytes, texts))
+    else:
+        most = _with_margin(prompt + around + sum(count_tokens(text, info.id) for text in texts))
     output = (request.max_output or 0) * request.n
+    pico = bound(info, most, output)
     return Demand(
         label=request.label,
         model=request.model or info.id,
         tokens=most + output,
-        pico=bound(info, most, output),
+        pico=pico,
         prompt_tokens=most,
         output=output,
-        priced=info.input_usd is not None or client.unpriced_ok,
+        priced=pico is not None or client.unpriced_ok,
         replay_key=replay,
         draw_index=request.draw_index,
     )
 
 
-def _with_margin(tokens: int, limits: Limits, strict: int) -> int:
-    return strict if limits.strict else math.ceil(tokens * (1 + float(setting("safety_margin"))))
+def _with_margin(tokens: int) -> int:
+    return math.ceil(tokens * (1 + float(setting("safety_margin"))))
 
 
 def _sent(request: Request, client: Client, model: str) -> dict[str, Any]:
@@ -240,7 +253,7 @@ def _sent(request: Request, client: Client, model: str) -> dict[str, Any]:
     return {
         "model": model,
         "api": client.api,
-        "base_url": client.base_url,
+        "base_url": public_url(client.base_url),
         "max_output": request.max_output,
         "temperature": request.temperature,
         "effort": request.effort,

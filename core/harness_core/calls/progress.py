@@ -9,12 +9,15 @@ from harness_core.calls.ledger import Ledger
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """``done`` of ``total`` requests of a stage have landed; the run has spent ``spent`` USD."""
+    """``done`` of ``total`` requests of a stage have landed; the run has spent ``spent`` USD.
+
+    ``spent`` is None once tokens went to a model without a price: what that cost is unknown.
+    """
 
     stage: str
     done: int
     total: int
-    spent: float
+    spent: float | None
 
 
 OnProgress = Callable[[Progress], None]
@@ -46,5 +49,5 @@ class Reporter:
 
     def _tell(self) -> None:
         if self._heard is not None:
-            spent = self._ledger.spent / 1e12
+            spent = None if self._ledger.unpriced else self._ledger.spent / 1e12
             self._heard(Progress(self._stage, self._done, self._total, spent))

@@ -5,6 +5,7 @@ request that the recording does not hold is an error, not a guess: a result that
 original and is not is worse than none.
 """
 
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from typing import Any, Literal
 
 from harness_core.calls import keys
 from harness_core.calls.governor import Limits, Refusal
+from harness_core.calls.ledger import Ledger, over_cost
 from harness_core.calls.prepare import Call
 from harness_core.calls.steps import Step
 from harness_core.calls.trace import Trace
@@ -23,7 +25,15 @@ from harness_core.errors import (
     SourceNotFoundError,
     TraceError,
 )
-from harness_core.messages import BaseClient, Embeddings, Reply, Request, normalised_finish
+from harness_core.messages import (
+    BaseClient,
+    Codec,
+    Embeddings,
+    Reply,
+    Request,
+    normalised_finish,
+)
+from harness_core.ranking.embedders import is_deterministic
 
 
 @dataclass(slots=True)
@@ -37,6 +47,12 @@ class _Drawer:
     def __len__(self) -> int:
         return len(self.ordered) + len(self.draws)
 
+    def next(self, draw: int) -> Step | None:
+        """The reply to be given next, None when none is left."""
+        if draw:
+            return self.draws.get(draw)
+        return self.ordered[self.taken] if self.taken < len(self.ordered) else None
+
 
 class Recording:
     """The requests of a saved trace, found by what they asked."""
@@ -48,7 +64,9 @@ class Recording:
         self.vectors_lost = False
         steps = [step for step in trace.requests if step.kind == "chat" and step.prompt]
         if not steps:
-            raise ReplayEmptyError("the recording holds no model request; there is nothing to replay")
+            raise ReplayEmptyError(
+                "the recording holds no model request; there is nothing to replay"
+            )
         self.steps = steps
         self._drawers: dict[str, _Drawer] = defaultdict(_Drawer)
         for step in steps:
@@ -57,11 +75,16 @@ class Recording:
                 drawer.draws[step.draw_index] = step
             else:
                 drawer.ordered.append(step)
-        self._texts = {s.replay_key: s for s in trace.requests if s.kind == "embedding"}
+        self._texts = {
+            s.replay_key: s
+            for s in trace.requests
+            if s.kind == "embedding" and (s.vectors is not None or not s.ok)
+        }
         self._refused: dict[tuple[str, int], list[Refusal]] = defaultdict(list)
         for refusal in trace.refusals:
             self._refused[refusal.replay_key, refusal.draw_index].append(refusal)
         self._missed: list[dict[str, Any]] = []
+        self._lock = threading.RLock()  # several runs may share one recording
         self.hits = self.repeats = 0
 
     @property
@@ -83,15 +106,18 @@ class Recording:
         """What was asked for and not recorded: label, model and message of each."""
         return list(self._missed)
 
-    def refused(self, call: Call, limits: Limits) -> Refusal | None:
-        """The recorded refusal of this request, when the limits are no higher than they were."""
-        waiting = self._refused.get((call.replay_key, call.demand.draw_index))
-        recorded = self.trace.recorded_limits or {}
-        if not waiting or call.replay_key in self._drawers and not self._used_up(call):
-            return None
-        if not limits.at_most(waiting[0].reason, recorded):
-            return None
-        return waiting.pop(0) if len(waiting) > 1 else waiting[0]
+    def holds(self, replay_key: str) -> bool:
+        """Whether a reply to such a request is recorded."""
+        return replay_key in self._drawers
+
+    def refused(self, call: Call, limits: Limits, ledger: Ledger) -> Refusal | None:
+        """Why this request is refused, as it was when recorded or because this limit is lower."""
+        with self._lock:
+            step = self._next(call)
+            if step is None:
+                return self._recorded_refusal(call, limits)
+            past = self.cost_stopped and _past_limit(call, step, limits, ledger)
+            return over_cost(call.demand, limits, ledger) if past else None
 
     def find(self, call: Call) -> Step | None:
         """The recorded step that answers this request.
@@ -100,30 +126,40 @@ class Recording:
             ReplayMissError: nothing is recorded for it and the replay is strict.
             ReplayExhaustedError: more replies are asked for than were recorded.
         """
-        drawer = self._drawers.get(call.replay_key)
-        if drawer is None:
-            return self._miss(call)
-        draw = call.demand.draw_index
-        step = drawer.draws.get(draw) if draw else self._next(drawer)
-        if step is None:
-            return self._exhausted(call, drawer)
-        self.hits += 1
-        return step
+        with self._lock:
+            if (drawer := self._drawers.get(call.replay_key)) is None:
+                return self._miss(call)
+            if (step := self._next(call)) is None:
+                return self._exhausted(call, drawer)
+            drawer.taken += not call.demand.draw_index
+            self.hits += 1
+            return step
 
     def embeddings(self, call: Call) -> Step | None:
         """The recorded embedding request with its vectors, if they were kept."""
-        step = self._texts.get(call.replay_key)
-        return step if step is not None and step.vectors is not None else None
+        return self._texts.get(call.replay_key)
 
-    def _used_up(self, call: Call) -> bool:
-        drawer, draw = self._drawers[call.replay_key], call.demand.draw_index
-        return draw not in drawer.draws if draw else drawer.taken >= len(drawer.ordered)
+    @property
+    def tells_of_vectors(self) -> bool:
+        """Whether embedding requests have an outcome here: vectors, a failure, a refusal."""
+        refused = any(one.label == "embed.request" for one in self.trace.refusals)
+        return bool(self._texts) or refused
 
-    def _next(self, drawer: _Drawer) -> Step | None:
-        if drawer.taken >= len(drawer.ordered):
+    def embedders(self) -> set[str]:
+        """The embedders that the recorded run asked, whatever stepped in for them."""
+        notes = [step.detail or {} for step in self.trace.steps if step.label == "embed"]
+        return {"api" if note.get("fallback") else str(note.get("source")) for note in notes}
+
+    def _next(self, call: Call) -> Step | None:
+        drawer = self._drawers.get(call.replay_key)
+        return drawer.next(call.demand.draw_index) if drawer is not None else None
+
+    def _recorded_refusal(self, call: Call, limits: Limits) -> Refusal | None:
+        """The recorded refusal, from its stored bound, when the limit is no higher than it was."""
+        waiting = self._refused.get((call.replay_key, call.demand.draw_index))
+        if not waiting or not limits.at_most(waiting[0].reason, self.trace.recorded_limits or {}):
             return None
-        drawer.taken += 1
-        return drawer.ordered[drawer.taken - 1]
+        return waiting.pop(0) if len(waiting) > 1 else waiting[0]
 
     def _exhausted(self, call: Call, drawer: _Drawer) -> Step | None:
         if self._cut_short(call):
@@ -135,8 +171,8 @@ class Recording:
             return last
         draw = call.demand.draw_index or drawer.taken + 1
         raise ReplayExhaustedError(
-            f"the recording holds no reply for draw {draw} of this {call.label!r} request; it holds "
-            f"{len(drawer)} draw(s) of it. The replay makes more requests than the recorded run "
+            f"the recording holds no reply for draw {draw} of this {call.label!r} request; it "
+            f"holds {len(drawer)} draw(s) of it. The replay makes more requests than the recorded run "
             'did, so it does not reproduce that run. on_exhausted="flag" repeats the last '
             "recorded reply instead and counts it in stats()"
         )
@@ -175,7 +211,8 @@ class Recording:
             )
         return (
             f"{said}{len(self._drawers)} distinct prompt(s) are recorded, none of them this one; "
-            f"{self._nearest(call)}the document, the question, the recipe or the segmentation differs"
+            f"{self._nearest(call)}the document, the question, the recipe or the segmentation "
+            "differs"
         )
 
     def _nearest(self, call: Call) -> str:
@@ -229,6 +266,11 @@ class ReplayClient(BaseClient):
         self.model, self.alternatives = _client_model(trace, self.recording.steps)
         replies = [[s.replay_key, s.response, s.error] for s in self.recording.steps]
         self.identity = f"replay-{keys.content_hash(replies)[:16]}"
+        self.can_embed = self.recording.tells_of_vectors
+        asked = [step.model for step in trace.requests if step.kind == "embedding" and step.model]
+        self.embedding_model = asked[0] if asked else type(self).embedding_model
+        used = self.recording.embedders()
+        self.embedder = min(used) if len(used) == 1 and is_deterministic(min(used)) else None
 
     def stats(self) -> dict[str, int]:
         """recorded, distinct, hits, repeats, misses (counts of replies)."""
@@ -247,12 +289,8 @@ class ReplayClient(BaseClient):
 
     def vectors_may_be_used(self, source: str) -> bool:
         """Whether an embedder of that name ranks here as it did in the recorded run."""
-        recorded = {
-            (step.detail or {}).get("source")
-            for step in self.recording.trace.steps
-            if step.label == "embed"
-        }
-        same = recorded == {source}
+        known = self.can_embed if source == "api" else is_deterministic(source)
+        same = known and self.recording.embedders() == {source}
         if not same:
             self.recording.vectors_lost = True
         return same
@@ -261,7 +299,20 @@ class ReplayClient(BaseClient):
         return f"<ReplayClient {len(self.recording.steps)} recorded request(s)>"
 
 
-def replayed_reply(step: Step, *, label: str) -> Reply:
+def _past_limit(call: Call, step: Step, limits: Limits, ledger: Ledger) -> bool:
+    """Whether a recording that cost stopped is stopped earlier here, by a lower limit.
+
+    The bound is the recorded one, so that what was sent then passes under the same limit now,
+    whatever prices this process knows.
+    """
+    if limits.max_pico is None:
+        return False
+    known = (step.bound_pico, call.demand.pico, step.budget_pico, 0)
+    bound = next(pico for pico in known if pico is not None)
+    return ledger.spent + ledger.replayed + bound > limits.max_pico
+
+
+def replayed_reply(step: Step, *, label: str, codec: Codec | None = None) -> Reply:
     """The recorded reply, as one that a recording answered."""
     return Reply(
         ok=step.ok,
@@ -277,17 +328,19 @@ def replayed_reply(step: Step, *, label: str) -> Reply:
         response_id=step.response_id,
         fingerprint=step.fingerprint,
         attempts=0,
-        raw=step.raw,
+        raw=codec.unpack(step.raw) if codec is not None and step.raw is not None else step.raw,
     )
 
 
 def replayed_vectors(step: Step) -> Embeddings:
-    """The recorded vectors."""
+    """The recorded vectors, or the recorded failure."""
     import numpy as np
 
     return Embeddings(
-        ok=True,
-        vectors=np.asarray(step.vectors, dtype=np.float64),
+        ok=step.ok,
+        vectors=None if step.vectors is None else np.asarray(step.vectors, dtype=np.float64),
+        error=step.error,
+        status=step.status,
         usage=step.tokens,
         model=step.model or "",
         cached=True,
@@ -330,19 +383,15 @@ def with_alternative(call: Call, client: ReplayClient) -> Call:
     """The request under the one other recorded client model that holds its prompt, if one does."""
     if not client.alternatives or not isinstance(call.asked, Request) or call.model != client.model:
         return call
-    if call.replay_key in client.recording._drawers:  # noqa: SLF001 - same module
+    if client.recording.holds(call.replay_key):
         return call
     messages = keys.message_bytes(call.asked)
-    held = [
-        key
+    asked, temperature = call.asked, call.temperature_asked
+    others = (
+        keys.replay_key(messages, asked, model=model, temperature=temperature)
         for model in client.alternatives
-        if (
-            key := keys.replay_key(
-                messages, call.asked, model=model, temperature=call.temperature_asked
-            )
-        )
-        in client.recording._drawers  # noqa: SLF001 - same module
-    ]
+    )
+    held = [key for key in others if client.recording.holds(key)]
     return replace(call, replay_key=held[0]) if len(held) == 1 else call
 
 

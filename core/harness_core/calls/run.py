@@ -1,20 +1,21 @@
 """One run: a client, the trace it is recorded in, and what an exchange does to both."""
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, Self
 
 from harness_core.calls.cache import fits_schema, worth_keeping
 from harness_core.calls.governor import Limits, Refusal
 from harness_core.calls.ledger import Hold
 from harness_core.calls.prepare import Call
 from harness_core.calls.progress import OnProgress, Reporter
-from harness_core.calls.settle import ABANDONED, NOTHING, bound_usage
-from harness_core.calls.steps import PICO, Step, now
+from harness_core.calls.replay import replayed_reply, replayed_vectors
+from harness_core.calls.settle import NOTHING, bound_usage
+from harness_core.calls.steps import Step, now
 from harness_core.calls.trace import Slot, Trace
 from harness_core.errors import AuthError, RequestRefused
+from harness_core.flows.streaming import ABANDONED
 from harness_core.flows.types import Inside, inside
 from harness_core.messages import (
     Client,
@@ -28,17 +29,35 @@ from harness_core.messages import (
 _issues = itertools.count()
 
 
-@dataclass(frozen=True, slots=True)
 class Sent:
-    """A request on its way: its place in the trace and when it left."""
+    """A request on its way: its number and when it left.
 
-    slot: Slot
-    inside: Inside
-    started: str
-    clock: float
+    As a context it notes the intent to send first, and gives the number of what never left back.
+    """
+
+    __slots__ = ("_call", "_trace", "clock", "inside", "slot", "started")
+
+    def __init__(self, call: Call, trace: Trace, slot: Slot) -> None:
+        self._call = call
+        self._trace = trace
+        self.slot = slot
+        self.inside = Inside(trace, slot.number, next(_issues))
+        self.started = now()
+        self.clock = perf_counter()
+
+    def __enter__(self) -> Self:
+        try:
+            self._trace.intend(self.slot, self._call.demand)
+        except BaseException:
+            self._trace.void(self.slot)
+            raise
+        return self
+
+    def __exit__(self, *_what: object) -> None:
+        self._trace.void(self.slot)  # does nothing to one whose step is kept
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Run:
     """What an exchange needs: who sends, where it is recorded, who hears of progress."""
 
@@ -46,7 +65,6 @@ class Run:
     trace: Trace
     on_progress: OnProgress | None = None
     reporter: Reporter = field(init=False)
-    flying: int = 0
 
     def __post_init__(self) -> None:
         self.reporter = Reporter(self.on_progress, self.trace.ledger)
@@ -55,10 +73,6 @@ class Run:
         """The limits in force now."""
         return self.trace.governor.limits()
 
-    def in_flight(self) -> bool:
-        """Whether requests of this run are on their way."""
-        return self.flying > 0
-
     # --- before it is sent --------------------------------------------------------------------
 
     def refuse(self, call: Call, refusal: Refusal) -> Outcome:
@@ -66,7 +80,9 @@ class Run:
         self.trace.refuse(refusal)
         self.reporter.landed()
         if self.trace.governor.on_refusal == "raise":
-            raise RequestRefused(refusal.message, refusal.reason, refusal.label, refusal.model)
+            error = RequestRefused(refusal.message, refusal.reason, refusal.label, refusal.model)
+            self.trace.raised.append(error)
+            raise error
         facts: dict[str, Any] = {
             "ok": False,
             "error": refusal.message,
@@ -87,97 +103,78 @@ class Run:
             call.failure or "", status=0, sent=False, attempts=0, usage=NOTHING,
             model=call.model, label=call.label,
         )  # fmt: skip
-        return self._place(call, reply, self._slot(call), pico=0)
+        outcome = self.hit(call, reply, pico=0)
+        self.reporter.landed()
+        return outcome
 
     def hit(self, call: Call, outcome: Outcome, *, pico: int | None) -> Outcome:
-        """Record a request that a cache or a recording answered."""
-        kept = replace(outcome, model=outcome.model or call.model, label=call.label)
-        return self._place(call, kept, self._slot(call), pico=pico)
+        """Record a request that was answered without sending: by a cache, a recording, or not."""
+        slot = self._slot()
+        outcome = replace(
+            outcome, model=outcome.model or call.model, label=call.label, step=slot.number
+        )
+        step = _step(call, outcome, pico)
+        self._pack(step, outcome)
+        self.trace.keep(step)
+        return outcome
 
     def resumed(self, step: Step) -> Outcome:
         """The outcome of a request that this run had made before it was interrupted."""
         self.reporter.landed()
         if step.kind == "embedding":
-            from harness_core.calls.replay import replayed_vectors
-
             return replace(replayed_vectors(step), step=step.step, cached=step.cached)
-        from harness_core.calls.replay import replayed_reply
-
-        return replace(replayed_reply(step, label=step.label), step=step.step, cached=step.cached)
+        reply = replayed_reply(step, label=step.label, codec=self.client.codec)
+        return replace(reply, step=step.step, cached=step.cached)
 
     def depart(self, call: Call) -> Sent:
-        """Give an admitted request its number; with a journal, note the intent to send it."""
-        demand = call.demand
-        pico = demand.pico
-        slot = self._slot(
-            call,
-            intent={
-                "label": call.label,
-                "bound_tokens": demand.tokens,
-                "bound_usd": None if pico is None else pico / PICO,
-            },
-        )
-        self.flying += 1
-        issue = next(_issues)
-        return Sent(slot, Inside(self.trace, slot.number, issue), now(), perf_counter())
+        """Give an admitted request its number."""
+        return Sent(call, self.trace, self._slot())
 
     # --- after it was sent --------------------------------------------------------------------
 
-    def keep(self, call: Call, sent: Sent, outcome: Outcome, pico: int | None) -> Outcome:
+    def keep(self, call: Call, sent: Sent, outcome: Outcome, pico: int | None) -> None:
         """Keep a settled outcome: the cache entry, then the step."""
-        client = self.client
-        if isinstance(outcome, Reply) and call.cache_key is not None:
-            schema = call.asked.schema if isinstance(call.asked, Request) else None
-            if worth_keeping(outcome, fits_schema(schema)):
-                client.cache.put(call.cache_key, outcome, client.codec)
-        return self._place(call, outcome, sent.slot, pico=pico, sent=sent)
+        step = _step(call, outcome, pico, sent)
+        try:
+            self._pack(step, outcome)
+            self._store(call, outcome)
+        finally:
+            self.trace.keep(step)  # it is paid for: neither a codec nor a cache may lose it
 
     def lost(self, call: Call, hold: Hold, sent: Sent, what: BaseException) -> None:
         """Charge and record a request whose reply never came: an error, a cancellation."""
-        error = f"{type(what).__name__}: {what}" if str(what) else type(what).__name__
         free = isinstance(what, AuthError)
-        usage = NOTHING if free else bound_usage(call)
-        facts: dict[str, Any] = {
-            "ok": False, "error": error, "status": 0, "usage": usage,
-            "model": call.model, "label": call.label,
-        }  # fmt: skip
-        outcome = Embeddings(**facts) if call.embedding else Reply(**facts)
         if free:
             hold.settle(tokens=0, pico=0)
         else:
             hold.lose()
-        cancelled = not isinstance(what, Exception)
-        pico = 0 if free else call.demand.pico
-        self._place(call, outcome, sent.slot, pico=pico, sent=sent, cancelled=cancelled)
-
-    def landed(self) -> None:
-        """A request of this run is no longer on its way."""
-        self.flying -= 1
+        facts: dict[str, Any] = {
+            "ok": False,
+            "error": f"{type(what).__name__}: {what}" if str(what) else type(what).__name__,
+            "status": 0,
+            "usage": NOTHING if free else bound_usage(call),
+            "model": call.model,
+            "step": sent.slot.number,
+        }
+        outcome = Embeddings(**facts) if call.embedding else Reply(**facts)
+        step = _step(call, outcome, 0 if free else call.demand.pico, sent)
+        step.cancelled = not isinstance(what, Exception)
+        self.trace.keep(step)
 
     # --- steps --------------------------------------------------------------------------------
 
-    def _slot(self, call: Call, intent: Mapping[str, Any] | None = None) -> Slot:
+    def _slot(self) -> Slot:
         here = inside.get()
         mine = here is not None and here.trace is self.trace
         parent = self.trace.open_slot(here.number) if here is not None and mine else None
-        return self.trace.slot(parent, intent=intent)
+        return self.trace.slot(parent)
 
-    def _place(
-        self,
-        call: Call,
-        outcome: Outcome,
-        slot: Slot,
-        *,
-        pico: int | None,
-        sent: Sent | None = None,
-        cancelled: bool = False,
-    ) -> Outcome:
-        outcome = replace(outcome, step=slot.number)
-        step = _step(call, outcome, slot, pico, sent)
-        step.cancelled = cancelled or step.finish_reason == ABANDONED
-        self._pack(step, outcome)
-        self.trace.keep(step)
-        return outcome
+    def _store(self, call: Call, outcome: Outcome) -> None:
+        if call.cache_key is None or not isinstance(outcome, Reply):
+            return
+        schema = call.asked.schema if isinstance(call.asked, Request) else None
+        if worth_keeping(outcome, fits_schema(schema)):
+            self.client.cache.put(call.cache_key, outcome, self.client.codec)
 
     def _pack(self, step: Step, outcome: Outcome) -> None:
         codec = self.client.codec
@@ -187,10 +184,10 @@ class Run:
             step.vectors = None if outcome.vectors is None else outcome.vectors.tolist()
 
 
-def _step(call: Call, outcome: Outcome, slot: Slot, pico: int | None, sent: Sent | None) -> Step:
+def _step(call: Call, outcome: Outcome, pico: int | None, sent: Sent | None = None) -> Step:
     ended = now()
     step = Step(
-        step=slot.number,
+        step=outcome.step or "",
         label=call.label,
         kind="embedding" if call.embedding else "chat",
         started_utc=sent.started if sent else ended,
@@ -208,13 +205,14 @@ def _step(call: Call, outcome: Outcome, slot: Slot, pico: int | None, sent: Sent
         replay_key=call.replay_key,
         draw_index=call.demand.draw_index,
         budget_pico=pico,
+        bound_pico=call.demand.pico if sent else None,
     )
     if isinstance(outcome, Reply) and isinstance(call.asked, Request):
         step.prompt = call.asked.messages
         step.response = outcome.text
         step.finish_reason = normalised_finish(outcome.finish_reason)
+        step.cancelled = outcome.finish_reason == ABANDONED
         step.served_model = outcome.served_model
         step.response_id = outcome.response_id
         step.fingerprint = outcome.fingerprint
     return step
-

@@ -1,27 +1,25 @@
-"""What an outcome cost: usage made whole, and its price. Total arithmetic that cannot raise."""
+"""What an outcome cost: usage made whole, and its price. Total arithmetic."""
 
 from dataclasses import replace
 
 from harness_core.calls.prepare import Call
-from harness_core.messages import Client, Embeddings, Outcome, Provenance, Reply, Usage
+from harness_core.flows.streaming import ABANDONED
+from harness_core.messages import Client, Embeddings, Outcome, Reply, Usage
 from harness_core.models.prices import price
 from harness_core.models.tokenizers import count_tokens, provenance
-
-ABANDONED = "abandoned"
-"""Finish reason of a stream that was closed before its end: settled at what is known by then."""
 
 NOTHING = Usage(input=0, output=0)
 
 
-def settled(call: Call, outcome: Outcome, client: Client) -> Outcome:
-    """The outcome with its usage complete, its model and its label filled in.
+def settled(call: Call, outcome: Outcome, client: Client, step: str) -> Outcome:
+    """The outcome with its usage complete, its model, label and step filled in.
 
     A figure the provider reported is kept, a true 0 included. What is missing is counted here for
     handlers, and taken at the held bound for a provider, who may have billed it. A failure the
     provider answered, and a request that never left, cost nothing.
     """
     usage = _usage(call, outcome, client)
-    return replace(outcome, usage=usage, model=call.model, label=call.label)
+    return replace(outcome, usage=usage, model=call.model, label=call.label, step=step)
 
 
 def priced(call: Call, outcome: Outcome) -> int | None:
@@ -30,6 +28,11 @@ def priced(call: Call, outcome: Outcome) -> int | None:
     if not usage.input and not usage.output:
         return 0
     return price(call.info, usage)
+
+
+def size(outcome: Outcome) -> int:
+    """Tokens of prompt and reply."""
+    return (outcome.usage.input or 0) + (outcome.usage.output or 0)
 
 
 def bound_usage(call: Call) -> Usage:
@@ -42,26 +45,31 @@ def bound_usage(call: Call) -> Usage:
 def _usage(call: Call, outcome: Outcome, client: Client) -> Usage:
     reported = outcome.usage
     read, written = _count(reported.input), _count(reported.output)
-    embedding = isinstance(outcome, Embeddings)
-    if read is not None and (written is not None or embedding):
-        return replace(reported, input=read, output=written or 0)
+    if written is None and isinstance(outcome, Embeddings):
+        written = 0
+    if read is not None and written is not None:
+        return replace(reported, input=read, output=written)
     if not outcome.sent or _answered_error(outcome):
-        return replace(reported, input=read or 0, output=written or 0)
-    if client.provider and not _abandoned(outcome):
-        full = bound_usage(call)
-        return replace(
-            reported,
-            input=full.input if read is None else read,
-            output=full.output if written is None else written,
-            provenance="bound",
-        )
-    said: Provenance = provenance(model=call.model)
+        missing = NOTHING
+    elif client.provider and not _abandoned(outcome):
+        missing = bound_usage(call)
+    else:
+        missing = _counted(call, outcome)
+    return Usage(
+        input=missing.input if read is None else read,
+        output=missing.output if written is None else written,
+        reasoning=reported.reasoning,
+        cached_input=reported.cached_input,
+        provenance=missing.provenance,
+    )
+
+
+def _counted(call: Call, outcome: Outcome) -> Usage:
     text = outcome.text if isinstance(outcome, Reply) else ""
-    return replace(
-        reported,
-        input=call.prompt_tokens if read is None else read,
-        output=(count_tokens(text, call.model) if written is None else written),
-        provenance="estimated" if _abandoned(outcome) else said,
+    return Usage(
+        input=call.prompt_tokens,
+        output=count_tokens(text, call.model),
+        provenance="estimated" if _abandoned(outcome) else provenance(model=call.model),
     )
 
 

@@ -1,12 +1,15 @@
 """One line of a trace: a request with what was asked, sent and answered, or a local step."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Literal
 
 from harness_core.errors import TraceError
 from harness_core.messages import Message, Usage
+from harness_core.models.prices import price
 
 StepKind = Literal["chat", "embedding", "local"]
 PICO = 10**12
@@ -18,7 +21,8 @@ class Step:
 
     ``model`` is the model asked for, by which the step is priced and replayed; ``served_model`` is
     the provider's name. ``budget_pico`` is what it counted against the spending limit, None when
-    no price is known. ``detail`` belongs to local steps, ``state`` to those that carry one.
+    no price is known, and ``bound_pico`` what was held for it. ``detail`` belongs to local steps,
+    ``state`` to those that carry one.
     """
 
     step: str
@@ -46,6 +50,7 @@ class Step:
     replay_key: str = ""
     draw_index: int = 0
     budget_pico: int | None = 0
+    bound_pico: int | None = None
     recovered: bool = False
     source: str | None = None
     recipe: str | None = None
@@ -82,6 +87,8 @@ class Step:
         plain["prompt"] = [message.as_json() for message in self.prompt]
         plain["tokens"] = {k: v for k, v in _usage(self.tokens).items() if v is not None}
         plain["budget_usd"] = None if self.budget_pico is None else self.budget_pico / PICO
+        if self.bound_pico is not None:
+            plain["bound_usd"] = self.bound_pico / PICO
         for name in ("cancelled", "recovered", "draw_index"):
             if not plain[name]:
                 del plain[name]
@@ -102,15 +109,19 @@ class Step:
                 Message(m["role"], m["content"], m.get("more")) for m in stored.get("prompt", ())
             )
             values["tokens"] = Usage(**stored.get("tokens", {}))
-            usd = stored.get("budget_usd", 0)
-            values["budget_pico"] = None if usd is None else round(usd * PICO)
-            return cls(**values)
-        except (KeyError, TypeError, AttributeError) as error:
+            order(values["step"])
+            values["bound_pico"] = _pico(stored.get("bound_usd"))
+            step = cls(**values)
+            step.budget_pico = (
+                _pico(stored["budget_usd"]) if "budget_usd" in stored else _priced_now(step)
+            )
+            return step
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise TraceError(f"a step cannot be read: {type(error).__name__}: {error}") from error
 
 
 _NAMES = tuple(f.name for f in fields(Step))
-_SPECIAL = frozenset({"prompt", "tokens", "budget_pico"})
+_SPECIAL = frozenset({"prompt", "tokens", "budget_pico", "bound_pico"})
 _NAMES_SET = frozenset(_NAMES) - _SPECIAL
 
 
@@ -121,7 +132,24 @@ def order(number: str) -> tuple[int, ...]:
 
 def now() -> str:
     """The time, ISO 8601 UTC with milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return datetime.now(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+@lru_cache(maxsize=64)
+def public_url(url: str) -> str:
+    """``url`` without a name, a password and a query: those can hold credentials."""
+    return re.sub(r"[?#].*", "", re.sub(r"//[^/?#]*@", "//", url))
+
+
+def _pico(usd: float | None) -> int | None:
+    return None if usd is None else round(usd * PICO)
+
+
+def _priced_now(step: Step) -> int | None:
+    """What a step that was saved without its price counts, at the prices known here."""
+    if step.local or step.cached or not step.model:
+        return 0
+    return price(step.model, step.tokens)
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import os
 import threading
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,16 @@ from typing import Any
 from harness_core.answer import RunTotals
 from harness_core.calls import accounts
 from harness_core.calls.governor import Governor, Refusal
-from harness_core.calls.journal import FORMAT, Journal, document_lines, dumped, parsed_document, read
-from harness_core.calls.ledger import Ledger
-from harness_core.calls.steps import Step, now, order
+from harness_core.calls.journal import (
+    FORMAT,
+    Journal,
+    document_lines,
+    dumped,
+    parsed_document,
+    read,
+)
+from harness_core.calls.ledger import Demand, Ledger
+from harness_core.calls.steps import PICO, Step, now, order, public_url
 from harness_core.config import current_settings, setting
 from harness_core.errors import BadSettingError, RequestRefused, TraceError
 
@@ -86,16 +94,20 @@ class Trace:
         self._issued = 0
         self._slots: dict[str, Slot] = {}
         self._resumable: dict[tuple[str, int], list[Step]] = {}
-        self._resumable_notes: list[Step] = []
+        self._resumable_notes: dict[tuple[str, bytes], list[Step]] = {}
+        self._path = None if path is None else Path(path)
         self._keep = keep if path is not None else None
-        if path is not None:
-            self._open(Path(path), resume=resume)
+        self._dropped = False
+        if self._path is not None:
+            self._open(self._path, resume=resume)
 
     # --- reading it -------------------------------------------------------------------------
 
     @property
     def steps(self) -> list[Step]:
-        """The steps that have landed, in the order they were issued."""
+        """The steps that have landed, in the order of issue; under ``keep`` read from the file."""
+        if self._dropped and self._path is not None:
+            return Trace.load(self._path).steps
         with self._lock:
             steps = list(self._steps.values())
         return sorted(steps, key=lambda step: step.order)
@@ -114,11 +126,7 @@ class Trace:
     @property
     def errors(self) -> list[dict[str, Any]]:
         """One entry per failed request: step, label, error, recovered."""
-        return [
-            {"step": s.step, "label": s.label, "error": s.error or "", "recovered": s.recovered}
-            for s in self.requests
-            if not s.ok
-        ]
+        return accounts.errors(self.steps)
 
     @property
     def calls(self) -> int:
@@ -188,7 +196,7 @@ class Trace:
         return [step for step in self.steps if steps[0] <= step.order[0] <= steps[1]]
 
     def find(self, number: str) -> Step | None:
-        """The step of that number, once it has landed."""
+        """The step of that number, once it has landed and while it is kept in memory."""
         return self._steps.get(number)
 
     def export(self, steps: tuple[int, int] | None = None) -> dict[str, Any]:
@@ -199,7 +207,7 @@ class Trace:
             **self._head(),
             "summary": self.summary(),
             "steps": [step.as_json() for step in kept],
-            "errors": self.errors,
+            "errors": accounts.errors(kept),
             "refusals": [refusal.as_json() for refusal in self.refusals],
             "budget_stop": self.budget_stop,
             "stop_reason": self.stop_reason,
@@ -236,7 +244,7 @@ class Trace:
 
     # --- writing it -------------------------------------------------------------------------
 
-    def slot(self, parent: Slot | None = None, *, intent: Mapping[str, Any] | None = None) -> Slot:
+    def slot(self, parent: Slot | None = None) -> Slot:
         """A place for the next step, under ``parent`` for a request made inside another."""
         with self._lock:
             if parent is None:
@@ -246,14 +254,24 @@ class Trace:
                 parent.children += 1
                 slot = Slot(f"{parent.number}.{parent.children}")
             self._slots[slot.number] = slot
-        if intent is not None and self.journal is not None:
-            self.journal.append({"intent": slot.number, **intent})
         return slot
 
+    def intend(self, slot: Slot, demand: Demand) -> None:
+        """Note on disk that a request is about to be sent, and what it is held at."""
+        if self.journal is not None:
+            pico = demand.pico
+            self.journal.append({
+                "intent": slot.number,
+                "label": demand.label,
+                "bound_tokens": demand.tokens,
+                "bound_usd": None if pico is None else pico / PICO,
+            })  # fmt: skip
+
     def void(self, slot: Slot) -> None:
-        """Give back the place of a request that was never sent."""
+        """Give back the place of a request that was never sent; nothing for one that landed."""
         with self._lock:
-            self._slots.pop(slot.number, None)
+            if self._slots.pop(slot.number, None) is None:
+                return
             if slot.number == str(self._issued):
                 self._issued -= 1
         if self.journal is not None:
@@ -268,10 +286,15 @@ class Trace:
         with self._lock:
             self._steps[step.step] = step
             self._slots.pop(step.step, None)
-            if self._keep is not None and len(self._steps) > self._keep:
-                del self._steps[next(iter(self._steps))]
         if self.journal is not None:
             self.journal.append(step.as_json())
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        with self._lock:
+            if self._keep is not None and len(self._steps) > self._keep:
+                del self._steps[next(iter(self._steps))]
+                self._dropped = True
 
     def note(self, label: str, /, **detail: Any) -> Step:
         """Record a local step: something that was done without asking a model."""
@@ -296,10 +319,9 @@ class Trace:
         """Add to a step what is known only later: its state, that a fallback recovered it."""
         with self._lock:
             step = self._steps.get(number)
-            if step is None:
-                return
             for name, value in changes.items():
-                setattr(step, name, value)
+                if step is not None:
+                    setattr(step, name, value)
         if self.journal is not None:
             self.journal.append({"amend": number, **changes})
 
@@ -324,14 +346,14 @@ class Trace:
             self._issued += child.issued
         for step in child.steps:
             head, *rest = step.step.split(".")
-            step.step = ".".join([str(int(head) + shift), *rest])
-            step.source = step.source or child.meta.get("source")
-            step.recipe = step.recipe or child.meta.get("recipe")
-            self.keep(step)
-        ledger = child.ledger
-        self.ledger.add(
-            calls=ledger.calls, tokens=ledger.tokens, spent=ledger.spent, replayed=ledger.replayed
-        )
+            self.keep(replace(
+                step,
+                step=".".join([str(int(head) + shift), *rest]),
+                source=step.source or child.meta.get("source"),
+                recipe=step.recipe or child.meta.get("recipe"),
+            ))  # fmt: skip
+            if child.ledger is not self.ledger:
+                self.ledger.add(**_counts(step))
         for refusal in child.refusals:
             self.refuse(refusal)
         if child.budget_stop:
@@ -358,19 +380,28 @@ class Trace:
     # --- files ------------------------------------------------------------------------------
 
     def _open(self, path: Path, *, resume: bool) -> None:
-        known = resume and path.is_file() and path.stat().st_size > 0
-        if known:
-            self._read(read(path))
-            for step in self.steps:
-                if step.local:
-                    self._resumable_notes.append(step)
-                elif step.ok:
-                    self._resumable.setdefault((step.replay_key, step.draw_index), []).append(step)
-            self.budget_stop, self.stop_reason = False, None
-            self._refusals.clear()
         self.journal = Journal(path, resume=resume)
-        if not known:
-            self.journal.append({"trace": FORMAT, **self._head()})
+        if path.stat().st_size == 0:
+            self.journal.append(self._header())
+            return
+        self._read(read(path))
+        for step in self.steps:
+            if step.local:
+                note = (step.label, dumped(step.detail))
+                self._resumable_notes.setdefault(note, []).append(step)
+            elif step.ok and (step.kind == "chat" or step.vectors is not None):
+                self._resumable.setdefault((step.replay_key, step.draw_index), []).append(step)
+        former, self.recorded_limits = self.recorded_limits, None
+        if self._refusals or former != self.governor.limits().as_json():
+            self.journal.append(self._header())  # from here on other limits, and no refusal yet
+        self._forget_stop()
+
+    def _forget_stop(self) -> None:
+        self._refusals.clear()
+        self.budget_stop, self.stop_reason = False, None
+
+    def _header(self) -> dict[str, Any]:
+        return {"trace": FORMAT, **self._head()}
 
     def _head(self) -> dict[str, Any]:
         return {
@@ -384,27 +415,32 @@ class Trace:
 
     def _read(self, lines: Iterable[Mapping[str, Any]]) -> None:
         intents: dict[str, Mapping[str, Any]] = {}
-        spent: float | None = None
-        for line in lines:
-            if "trace" in line:
-                self._read_head(line)
-                spent = line.get("spent_usd")
-            elif "intent" in line:
-                intents[line["intent"]] = line
-            elif "void" in line:
-                intents.pop(line["void"], None)
-            elif "refusal" in line:
-                self._refusals.append(Refusal.from_json(line["refusal"]))
-                self.budget_stop, self.stop_reason = True, line["refusal"]["reason"]
-            elif "amend" in line:
-                self._read_amendment(line)
-            else:
-                step = Step.from_json(line)
-                self._steps[step.step] = step
-                intents.pop(step.step, None)
-        self._settle_read(intents, spent)
+        try:
+            for line in lines:
+                self._read_line(line, intents)
+        except (KeyError, TypeError, ValueError) as error:
+            raise TraceError(f"a line cannot be read: {type(error).__name__}: {error}") from error
+        self._settle_read(intents)
+
+    def _read_line(self, line: Mapping[str, Any], intents: dict[str, Mapping[str, Any]]) -> None:
+        if "trace" in line:
+            self._read_head(line)
+        elif "intent" in line:
+            intents[line["intent"]] = line
+        elif "void" in line:
+            intents.pop(line["void"], None)
+        elif "refusal" in line:
+            self._refusals.append(Refusal.from_json(line["refusal"]))
+            self.budget_stop, self.stop_reason = True, line["refusal"]["reason"]
+        elif "amend" in line:
+            self._read_amendment(line)
+        else:
+            step = Step.from_json(line)
+            self._steps[step.step] = step
+            intents.pop(step.step, None)
 
     def _read_head(self, line: Mapping[str, Any]) -> None:
+        self._forget_stop()  # a second head begins a resumed run
         self.run_id = line.get("run_id", self.run_id)
         self.started = line.get("started", self.started)
         self.meta = dict(line.get("meta") or {})
@@ -420,30 +456,34 @@ class Trace:
             if step is not None and name in ("state", "recovered", "source", "recipe"):
                 setattr(step, name, value)
 
-    def _settle_read(self, intents: Mapping[str, Mapping[str, Any]], spent: float | None) -> None:
+    def _settle_read(self, intents: Mapping[str, Mapping[str, Any]]) -> None:
         numbers = [order(number)[0] for number in (*self._steps, *intents)]
         self._issued = max(numbers, default=0)
         for step in self._steps.values():
-            if not step.local:
-                counted = (step.tokens.input or 0) + (step.tokens.output or 0)
-                paid = 0 if step.cached else step.budget_pico or 0
-                self.ledger.add(calls=1, tokens=counted, spent=paid)
+            self.ledger.add(**_counts(step))
         self.lost_holds = len(intents)
         for lost in intents.values():
             self.ledger.add(
                 calls=1,
                 tokens=lost.get("bound_tokens", 0),
-                spent=round((lost.get("bound_usd") or 0) * 1e12),
+                spent=round((lost.get("bound_usd") or 0) * PICO),
             )
 
     def _resumed_note(self, label: str, detail: Mapping[str, Any]) -> Step | None:
         if not self._resumable_notes:
             return None
-        wanted = dumped(detail)
-        for place, step in enumerate(self._resumable_notes):
-            if step.label == label and dumped(step.detail) == wanted:
-                return self._resumable_notes.pop(place)
-        return None
+        with self._lock:
+            waiting = self._resumable_notes.get((label, dumped(detail)))
+            return waiting.pop(0) if waiting else None
+
+
+def _counts(step: Step) -> dict[str, int]:
+    """What a step adds to a ledger."""
+    if step.local:
+        return {}
+    tokens = (step.tokens.input or 0) + (step.tokens.output or 0)
+    money = "replayed" if step.cached else "spent"
+    return {"calls": 1, "tokens": tokens, money: step.budget_pico or 0}
 
 
 def _lines_of(source: Any) -> Iterable[Mapping[str, Any]]:
@@ -467,8 +507,8 @@ def _config() -> dict[str, Any]:
 
     settings = dict(current_settings())
     settings["api_headers"] = sorted(settings["api_headers"])
+    settings["api_base"] = public_url(settings["api_base"])
     settings["actor"] = dict(settings["actor"])
     allowed = settings["allowed_models"]
     settings["allowed_models"] = None if allowed is None else sorted(allowed)
     return {"settings": settings, "python": platform.python_version()}
-

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - marks and letters of other scripts are the subject here
 """The stretch of a text that a piece is closest to, and the edits between the two."""
 
 from collections import Counter
@@ -8,7 +9,7 @@ import regex
 
 from harness_core.checks.folding import Folded
 
-_CUTOFF = 55
+_CUTOFF = 70
 _MOST_CELLS = 4_000_000_000
 _SEEDS, _HITS = 8, 20
 _SEED = regex.compile(r"[\p{L}\p{M}\p{N}]{4,}")
@@ -50,8 +51,7 @@ class Edit:
 def closest(piece: str, text: str) -> Stretch | None:
     """The stretch of ``text`` with the fewest edits to ``piece``; None when none is anywhere near.
 
-    Raises:
-        TooLongError: comparing them would take too long.
+    Raises ``TooLongError`` when comparing them would take too long.
     """
     window = _window(piece, text)
     if window is None:

@@ -49,20 +49,23 @@ _NO_SENTENCE = (
     r"Kelvin|Celsius|Fahrenheit|Pascal|Hertz|Newton|Watt|Volt|Joule|Gray|Euro|Dollar|Pound|Franc|Yen"
     r"|Million|Billion|Trillion|Mio|Mrd|[KMGT]bps"
 )
+_SHORT_OPENING = "(?:A|I|An|As|At|By|He|If|In|It|No|On|So|To|We)"
 _FOOTNOTE = regex.compile(
     rf"""\.\d{{1,3}}(?:[,\u2013-]\d{{1,3}})*
-    (?: \s+(?!{_NO_SENTENCE})(?:\p{{Lu}}\p{{Ll}}{{2,}}|(?:A|I|An|As|At|By|He|If|In|It|No|On|So|To|We)\s)
+    (?: \s+(?!{_NO_SENTENCE})(?:\p{{Lu}}\p{{Ll}}{{2,}}|{_SHORT_OPENING}\s)
       | \s*$ )""",
     regex.VERBOSE,
 )
 _DATED = re.compile(r"\b(?:in|since|until|till|during|before|early|late|year)\s\d{4}$")
 _NOT = re.compile(r"'t(?![^\W\d_])")
 _SYLLABLES = re.compile("[가-힣]+")
-_PARTICLES = frozenset(
-    "은 는 이 가 을 를 의 에 에서 에게 에게서 께 께서 한테 한테서 로 으로 로서 으로서 로써 으로써 로부터 "
-    "으로부터 부터 까지 와 과 랑 이랑 하고 도 만 보다 처럼 같이 마다 에는 에도 에만 에서는 에서도 에게는 에게도 "
-    "으로는 로는 으로도 로도 까지는 까지도 부터는 이나 나 이며 며 들 들이 들은 들을 들의 들에게 들과 들도".split()
-)
+_PARTICLE_WORDS = """
+은 는 이 가 을 를 의 에 에서 에게 에게서 께 께서 한테 한테서 로 으로 로서 으로서 로써 으로써
+로부터 으로부터 부터 까지 와 과 랑 이랑 하고 도 만 보다 처럼 같이 마다 에는 에도 에만 에서는
+에서도 에게는 에게도 으로는 로는 으로도 로도 까지는 까지도 부터는 이나 나 이며 며
+들 들이 들은 들을 들의 들에게 들과 들도
+"""
+_PARTICLES = frozenset(_PARTICLE_WORDS.split())
 
 
 @cache

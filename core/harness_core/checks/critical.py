@@ -6,7 +6,10 @@ from harness_core.checks.negation import negations
 from harness_core.checks.normalise import folded
 from harness_core.checks.units import UNIT, unit_name
 
-_FIGURES = r"(?:\d{1,3}(?:[ ,.'\u066c]\d{3})+(?!\d)(?:[.,\u00b7\u066b]\d+)?|[.,]?\d+(?:[.,:/·\u00b7\u066b\u2044]\d+)*)"
+_FIGURES = (
+    r"(?:\d{1,3}(?:[ ,.'\u066c]\d{3})+(?!\d)(?:[.,\u00b7\u066b]\d+)?"
+    r"|[.,]?\d+(?:[.,:/\u00b7\u066b\u2044]\d+)*)"
+)
 _NUMBER = regex.compile(
     rf"""(?P<compare>[<>=\u2264\u2265\u2248~±\u2213]{{0,2}})\s?
     (?P<sign>(?<![\p{{L}}\p{{N}}\-])[-+]\s?(?=[\p{{Sc}}\d.,]))?
@@ -17,6 +20,9 @@ _NUMBER = regex.compile(
     regex.VERBOSE | regex.IGNORECASE,
 )
 _GROUPED = regex.compile(r"\d{1,3}(?:([ ,'\u066c])\d{3})(?:\1\d{3})*(?:[.\u00b7]\d+)?")
+
+_GROUPING = regex.compile(r"[ ,'\u066c]")
+_POINT = regex.compile(r"(?<=\d)[\u00b7\u066b]|^,|(?<=^\d+),(?=\d+$)")
 
 
 def critical_tokens(cased: str) -> list[str]:
@@ -42,6 +48,6 @@ def _number(found: "regex.Match[str]") -> str:
 
 def _plain(figures: str) -> str:
     if _GROUPED.fullmatch(figures):
-        figures = regex.sub(r"[ ,'\u066c]", "", figures)
-    figures = regex.sub(r"(?<=\d)[\u00b7\u066b]|^,|(?<=^\d+),(?=\d+$)", ".", figures)
+        figures = _GROUPING.sub("", figures)
+    figures = _POINT.sub(".", figures)
     return f"0{figures}" if figures.startswith(".") else figures

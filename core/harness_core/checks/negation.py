@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - marks and letters of other scripts are the subject here
 """Words that deny, in the languages people quote, so that leaving one out is noticed.
 
 The list errs on the side of hearing a denial, for it serves to refuse what leaves one out. Words
@@ -14,23 +15,28 @@ _WORDS = """
 not no never neither nor none without cannot cant non nobody nothing nowhere noone nay
 failed fail fails failing failure failures lack lacks lacked lacking absence absent
 hardly scarcely barely seldom rarely little less least few fewer minus except excluding unless
-unable unlikely impossible untrue false incorrect denied denies deny denying refused refuses refuted
+unable unlikely impossible untrue false incorrect denied denies deny denying refused refuses
+refuted
 disproved contrary ceased insufficient inadequate ineffective negative
 ne pas jamais aucun aucune aucuns aucunes rien sans ni nul nulle guère peu non personne nullement
 sin nunca jamás nada nadie ningún ninguno ninguna ningunos ningunas tampoco apenas poco
 não nao nem sem nenhum nenhuma ninguém jamais nada pouco tampouco
 senza mai nessun nessuno nessuna né nulla niente neanche nemmeno neppure mica
-nicht kein keine keinen keinem keiner keines nie niemals nichts ohne weder noch kaum niemand nirgends
+nicht kein keine keinen keinem keiner keines nie niemals nichts ohne weder noch kaum niemand
+nirgends
 selten wenig weniger mangels nein
 niet geen nooit niets zonder noch nergens nauwelijks zelden weinig nee
-ikke ikkje inte ej icke aldri aldrig ingen inget inga intet ingenting uden uten utan hverken varken ekki
+ikke ikkje inte ej icke aldri aldrig ingen inget inga intet ingenting uden uten utan hverken
+varken ekki
 engin ekkert enginn án
 nie ani nigdy bez żaden żadna żadne żadnego żadnej nikt nic niema brak
-není nejsou nebyl nebyla nebylo nebyli nebude nebudou nemá nemají neměl nemůže nemohou nelze nikdy žádný
+není nejsou nebyl nebyla nebylo nebyli nebude nebudou nemá nemají neměl nemůže nemohou nelze nikdy
+žádný
 žádná žádné nikdo nikoli
 nem sem nincs nincsenek soha nélkül semmi senki egyik sincs
 nu fără nici niciodată nimic nimeni niciun nicio
-nije nisu nisam nismo nema nemaju nikad nikada niti nijedan ništa nikto nič niet ni niso nima nikoli brez
+nije nisu nisam nismo nema nemaju nikad nikada niti nijedan ništa nikto nič niet ni niso nima
+nikoli brez
 nav nebija nebūs nekad nevar neviens nėra nebuvo nebus nebūtų niekada nieko nei neturi negali
 nuk mos asnjë kurrë asgjë
 değil yok yoktur hiç hayır olmadan asla olmayan değildi değildir hiçbir olmadı
@@ -41,7 +47,8 @@ hapana bila si siyo hakuna kamwe sio
 ddim dim nid nac heb byth
 ní níl cha gan níor níorbh
 mhux mhix mhijiex mhumiex bla qatt xejn ebda
-не ни нет без никогда никто ничто ничего нельзя невозможно отсутствие отсутствует отсутствуют нету неть
+не ни нет без никогда никто ничто ничего нельзя невозможно отсутствие отсутствует отсутствуют нету
+неть
 ні немає ніколи ніхто ніщо няма никога нито никой нищо није нису нема никад ня ніколі едва вряд
 δεν δε μη μην όχι χωρίς ούτε ποτέ κανένας καμία κανένα κανείς τίποτα δίχως ουδείς ουδέποτε
 لا لم لن ليس ليست ليسوا ليسا ما غير بدون دون عدم كلا بلا بغير أبدا

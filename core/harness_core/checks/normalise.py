@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - marks and letters of other scripts are the subject here
 """Quotations and sources in one form, so that the same words are the same string.
 
 Case, quote marks, dashes, kinds of space and full-width figures are folded; nothing else is: no

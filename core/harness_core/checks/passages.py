@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - marks and letters of other scripts are the subject here
 """What a quotation is made of: passages, and the pieces that elisions leave of them."""
 
 import re
@@ -53,10 +54,9 @@ def split_passages(quotation: str) -> list[Passage]:
     found: list[Passage] = []
     pending, elided = Join.WRAP, False
     for text, join in _apart(_lines(_LINES.sub("\n", quotation))):
-        if elided or _ELIDED_AT_START.match(text, 0, _EDGE):
-            join = Join.ELIDED
+        broken = elided or _ELIDED_AT_START.match(text, 0, _EDGE)
+        pending = max(pending, Join.ELIDED if broken else join)
         elided = _ELIDED_AT_END.search(text[-_EDGE:]) is not None
-        pending = max(pending, join)
         if pieces := _pieces(text):
             found.append(Passage(text=text, pieces=pieces, join=pending))
             pending = Join.WRAP

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - marks and letters of other scripts are the subject here
 """Replies that are a verdict instead of an answer: a false premise, or nothing to copy."""
 
 import regex
@@ -12,7 +13,17 @@ _PREMISE = regex.compile(
 )
 _NONE = regex.compile(rf"{_DECORATION}NONE{_DECORATION}", regex.IGNORECASE)
 _VISIBLE = regex.compile(r"[\p{L}\p{N}]")
-_PAIRED = {"*": "*", "_": "_", "`": "`", '"': '"', "'": "'", "“": "”", "«": "»", "「": "」", "‘": "’"}
+_PAIRED = {
+    "*": "*",
+    "_": "_",
+    "`": "`",
+    '"': '"',
+    "'": "'",
+    "“": "”",
+    "«": "»",
+    "「": "」",
+    "‘": "’",
+}
 
 
 def read_premise(text: str | None) -> str | None:

@@ -30,6 +30,7 @@ _MOST_SCORED = 20
 _BEST_OF_THE_FAILED = 0.999
 _LONGEST_HYPHENATED = 5000
 _WORDY = regex.compile(r"[\p{L}\p{N}\p{Sm}]")
+_LABEL = regex.compile(r"\W{0,9}\((?:[a-z]|[ivx]{1,4})\) ?")
 _HYPHEN_INSIDE = regex.compile(r"(?<=\p{L})-(?=\p{L})")
 
 
@@ -85,6 +86,16 @@ def verify_quotation(
     )
 
 
+def is_verbatim(quotation: str, source: str | Source | None) -> bool | None:
+    """``verify_quotation(...).verified`` alone, without measuring what is not there."""
+    if source is None:
+        return None
+    source = source if isinstance(source, Source) else source_of(source)
+    if not _pieces(quotation) or not source.normal.norm:
+        return None
+    return _failed_readings(quotation, source) == []
+
+
 def _whole(quotation: str) -> list[Normal]:
     piece = whole_piece(quotation, trim=False)
     return [] if piece is None else [piece]
@@ -100,21 +111,26 @@ def _whole_match(piece: Normal, source: Source) -> float | None:
 
 def _match(quotation: str, source: Source) -> float | None:
     """None for a quotation that is in the source, otherwise how much of it is."""
-    readings: list[_Reading] = []
+    failed = _failed_readings(quotation, source)
+    scored = [reading for reading in failed if reading.source in (source, source.without_bold)]
+    return max((reading.share() for reading in scored), default=None)
+
+
+def _failed_readings(quotation: str, source: Source) -> list["_Reading"]:
+    """The readings under which the quotation is not in the source; none when it is under one."""
+    failed: list[_Reading] = []
     for text, view in _readings(quotation, source):
         reading = _Reading(text, view)
         if not reading.failures:
-            return None
-        readings.append(reading)
-    if any(reading.stands_without_hyphens() for reading in readings):
-        return None
-    return max(reading.share() for reading in readings)
+            return []
+        failed.append(reading)
+    return [] if any(reading.stands_without_hyphens() for reading in failed) else failed
 
 
 def _readings(quotation: str, source: Source) -> Iterator[tuple[str, Source]]:
     """The quotation as written; without bold on both sides; with broken words closed on both."""
     yield quotation, source
-    if "**" in quotation or "**" in source.text:
+    if "**" in quotation or source.without_bold is not source:
         quotation, source = without_bold(quotation), source.without_bold
         yield quotation, source
     closed = unbroken(quotation)
@@ -126,7 +142,7 @@ class _Reading:
     """A quotation read in one way, beside its source read in the same way."""
 
     def __init__(self, quotation: str, source: Source) -> None:
-        self._source = source
+        self.source = source
         self._norm, self._kept = source.normal
         self._places: dict[Normal, Places] = {}
         self._passages = split_passages(quotation)
@@ -144,11 +160,11 @@ class _Reading:
             return False
         parts = [re.escape(part) for part in _HYPHEN_INSIDE.split(piece.norm)]
         pattern = "-?".join(parts)
-        return len(parts) > 1 and Places(piece, self._source, pattern=pattern).any()
+        return len(parts) > 1 and Places(piece, self.source, pattern=pattern).any()
 
     def share(self) -> float:
         """The share found of the weakest passage, 0 to 1."""
-        return min(run_share(pieces, self._source) for pieces in self.failures[:_MOST_SCORED])
+        return min(run_share(pieces, self.source) for pieces in self.failures[:_MOST_SCORED])
 
     def _copied(self, quotation: str) -> bool:
         """Whether the whole of it stands in the source in one run."""
@@ -169,7 +185,7 @@ class _Reading:
 
     def _at(self, piece: Normal) -> Places:
         if piece not in self._places:
-            self._places[piece] = Places(piece, self._source)
+            self._places[piece] = Places(piece, self.source)
         return self._places[piece]
 
     def _unwrapped(self) -> list[Passage]:
@@ -187,7 +203,7 @@ class _Reading:
         return [joined(group) for group in groups]
 
     def _sentence_between(self, first: Passage, second: Passage) -> bool:
-        sentences = self._source.sentences
+        sentences = self.source.sentences
         return any(
             (stop := sentences.first_end(end, end + _BARE_GAP)) is not None
             and not _WORDY.search(self._kept, end, stop)
@@ -225,7 +241,7 @@ class _Reading:
     def _may_leave_out(self, start: int, stop: int) -> bool:
         if self._bare(start, stop):
             return True
-        sentences = self._source.sentences
+        sentences = self.source.sentences
         over = sentences.first_end(start, stop)
         if over is not None and not sentences.begins(stop):
             return False
@@ -241,13 +257,13 @@ class _Reading:
             start, _ = next(following.after(end), (-1, -1))
             if start < 0:
                 break
-            if self._bare(end, start):
+            if self._bare(end, start) or _LABEL.fullmatch(self._norm, end, start):
                 return True
             apart = apart and self._may_stand_apart(end, start, second.join)
         return apart
 
     def _may_stand_apart(self, start: int, stop: int, join: Join) -> bool:
-        if self._source.sentences.first_end(start, stop) is not None:
+        if self.source.sentences.first_end(start, stop) is not None:
             return True
         short = stop - start <= _LONGEST_GAP
         return join is Join.ELIDED and short and not denied(self._norm[start:stop])

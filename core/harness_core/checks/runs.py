@@ -6,7 +6,7 @@ from itertools import islice
 import regex
 
 from harness_core.checks.normalise import UNSPACED, Normal, trimmed
-from harness_core.checks.sources import Places, Source
+from harness_core.checks.sources import JUNCTION, Places, Source
 
 _UNIT = regex.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 _CONTENT = regex.compile(r"[\p{L}\p{N}]")
@@ -21,20 +21,28 @@ def run_share(pieces: Sequence[Normal], source: Source) -> float:
     count.
     """
     text = " ".join(piece.norm for piece in pieces)
-    units = [
-        found.span()
-        for found in islice(_UNIT.finditer(text), _MOST_UNITS)
-        if _CONTENT.search(found[0])
-    ]
+    found = (unit.span() for unit in _UNIT.finditer(text) if _CONTENT.search(unit[0]))
+    units = list(islice(found, _MOST_UNITS))
+    parted = [not _may_follow(text, end, source) for _, end in units]
     longest = 0
     for first in range(len(units)):
-        while first + longest < len(units) and _stands(
-            text[units[first][0] : units[first + longest][1]], source
-        ):
-            longest += 1
+        at = 0
+        while at >= 0 and first + longest < len(units) and not any(parted[first : first + longest]):
+            at = _stands(text[units[first][0] : units[first + longest][1]], source, at)
+            longest += at >= 0
     return longest / len(units) if units else 0.0
 
 
-def _stands(run: str, source: Source) -> bool:
+def _stands(run: str, source: Source, since: int) -> int:
+    """The first place of ``run`` from ``since`` on; -1 when there is none."""
     piece = trimmed(Normal(run, run))
-    return bool(piece.norm) and Places(piece, source, most=_MOST_PLACES).any()
+    places = Places(piece, source, most=_MOST_PLACES, since=since).after(since)
+    return next(places, (-1, -1))[0] if piece.norm else -1
+
+
+def _may_follow(text: str, end: int, source: Source) -> bool:
+    """Whether the source may hold the words on both sides of the space at ``end``."""
+    around = text[max(0, end - JUNCTION) : end + 1 + JUNCTION]
+    plain = around[:JUNCTION].isalnum() and around[JUNCTION + 1 :].isalnum()
+    whole = len(around) == 2 * JUNCTION + 1 and around[JUNCTION] == " "
+    return not (plain and whole) or around in source.junctions

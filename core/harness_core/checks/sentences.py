@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - marks and letters of other scripts are the subject here
 """Where the sentences of a folded text end and begin."""
 
 from bisect import bisect_left, bisect_right

@@ -131,11 +131,12 @@ def _beside(piece: Folded, text: Folded, stretch: Stretch, edits: list[Edit]) ->
         Edit(start=0, stop=0, instead=before, cost=len(before)),
         Edit(start=end, stop=end, instead=after.rstrip(".,:"), cost=len(after.rstrip(".,:"))),
     ]
+    there = text.cased[start:stop]
     return _Aligned(
         length=end,
         cost=sum(edit.cost for edit in edits),
         coverage=_coverage(piece.norm, [*edits, *cut]),
-        critical_ok=critical_tokens(piece.cased) == critical_tokens(text.cased[start:stop]),
+        critical_ok=piece.cased == there or critical_tokens(piece.cased) == critical_tokens(there),
     )
 
 
@@ -154,8 +155,10 @@ def _attached(text: str, stretch: Stretch) -> tuple[str, str]:
 
 def _coverage(piece: str, edits: list[Edit]) -> float:
     """The share of the words of ``piece`` that no edit has changed."""
-    tokens = [found.span() for found in _TOKEN.finditer(piece)]
     costly = [edit for edit in edits if edit.cost >= 1]
+    if not costly:
+        return 1.0
+    tokens = [found.span() for found in _TOKEN.finditer(piece)]
     changed = sum(any(_touches(edit, *token) for edit in costly) for token in tokens)
     return 1 - changed / len(tokens) if tokens else 0.0
 

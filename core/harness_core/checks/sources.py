@@ -19,6 +19,8 @@ _BROKEN_WORD = regex.compile(
     r"(?<=[\p{L}\p{N}][-\u2010\u2011\u2013])[^\S\n]*\n[^\S\n]*(?=[\p{L}\p{N}])"
 )
 _BROKEN_LINE = regex.compile(rf"(?<=[{UNSPACED}])[^\S\n]*\n[^\S\n]*(?=[{UNSPACED}])")
+JUNCTION = 3
+"""Characters on either side of a space that make a junction."""
 _MOST_PLACES = 100_000
 
 
@@ -42,6 +44,13 @@ class Source:
     def sentences(self) -> Sentences:
         """Where its sentences end."""
         return Sentences(self.normal.norm)
+
+    @cached_property
+    def junctions(self) -> frozenset[str]:
+        """What stands around its spaces, for ruling out quickly that one word follows another."""
+        norm, reach = self.normal.norm, JUNCTION
+        spaces = (found.start() for found in re.finditer(" ", norm))
+        return frozenset(norm[at - reach : at + 1 + reach] for at in spaces if at >= reach)
 
     @cached_property
     def folded(self) -> Folded:
@@ -69,7 +78,7 @@ def source_of(text: str) -> Source:
 
 
 def unbroken(text: str) -> str:
-    """``text`` without line breaks after a hyphen in a word or range, or between Chinese letters."""
+    """``text`` without line breaks after a hyphen within a word, or between unspaced letters."""
     return _BROKEN_LINE.sub("", _BROKEN_WORD.sub("", text)) if "\n" in text else text
 
 
@@ -83,9 +92,10 @@ class Places:
         *,
         pattern: str | None = None,
         most: int = _MOST_PLACES,
+        since: int = 0,
     ) -> None:
         norm = source.normal.norm
-        spans = _literal(piece.norm, norm) if pattern is None else _like(pattern, norm)
+        spans = _literal(piece.norm, norm, since) if pattern is None else _like(pattern, norm)
         self._found: list[tuple[int, int]] = []
         self._spans = _proper(islice(spans, most), piece, source)
 
@@ -118,8 +128,8 @@ def _proper(
             yield start, end
 
 
-def _literal(piece: str, norm: str) -> Iterator[tuple[int, int]]:
-    at = norm.find(piece)
+def _literal(piece: str, norm: str, since: int) -> Iterator[tuple[int, int]]:
+    at = norm.find(piece, since)
     while at >= 0:
         yield at, at + len(piece)
         at = norm.find(piece, at + 1)

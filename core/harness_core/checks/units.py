@@ -2,27 +2,30 @@
 
 import re
 
-import regex
-
 _WORDS = """
 percent per\\scent percentage\\spoints points point pp bps fold times
-years year yrs yr months month mo weeks week wk days day hours hour hrs hr h minutes minute mins min
+years year yrs yr months month mo weeks week wk days day hours hour hrs hr h minutes minute mins
+min
 seconds second secs sec s ms µs ns am pm
-kg g mg µg mcg ng pg t tonnes tonne tons ton lb lbs oz stone grams gram kilograms kilogram milligrams
+kg g mg µg mcg ng pg t tonnes tonne tons ton lb lbs oz stone grams gram kilograms kilogram
+milligrams
 milligram micrograms microgram
 km m dm cm mm µm nm ft feet foot inches inch miles mile mi yd yards yard metres metre meters meter
 kilometres kilometre kilometers kilometer centimetres centimetre millimetres millimetre
 m2 m3 m² m³ km² km2 cm² cm³ cm2 cm3 cc ha hectares hectare acres acre
-l dl ml µl cl litres litre liters liter millilitres millilitre milliliters milliliter gallons gallon
+l dl ml µl cl litres litre liters liter millilitres millilitre milliliters milliliter gallons
+gallon
 mol mmol µmol nmol pmol M mM µM nM mmhg mmHg kpa Pa kPa MPa hPa bar mbar atm psi dB
 Hz kHz MHz GHz THz W kW MW GW TW mW kWh MWh GWh TWh Wh J kJ MJ cal kcal V kV mV A mA Ah mAh N kN
 K C F celsius fahrenheit kelvin degrees degree
 b B kb kB KB Mb MB mb Gb GB Tb TB bit bits byte bytes Mbps Gbps kbps
 IU U mIU mEq meq ppm ppb CI x
 hundred thousand million millions billion billions trillion trillions bn mn tn k dozen
-Tausend Millionen Million Milliarden Milliarde Mio Mrd Prozent pour\\scent mille millón millones millares
+Tausend Millionen Million Milliarden Milliarde Mio Mrd Prozent pour\\scent mille millón millones
+millares
 milhões milhão milioni milione miliardi miljoen miljard procent porcentaje
-USD EUR GBP JPY CNY CHF INR dollars dollar euros euro pounds pound pence cents cent yen yuan francs
+USD EUR GBP JPY CNY CHF INR dollars dollar euros euro pounds pound pence cents cent yen yuan
+francs
 rupees crore lakh
 """.replace("\u00b5", "\u03bc")
 _SPELLED = sorted(set(_WORDS.split()), key=lambda word: (-len(word), word))
@@ -34,11 +37,14 @@ UNIT = rf"{_ONE}(?:\s?/\s?(?:{_ONE}|[\p{{L}}]+))*"
 """What may follow a number as its unit, \"mg/kg\" and \"°C\" included; for the module ``regex``."""
 
 _BY_CASE = frozenset(
-    "mW MW mV MV mHz MHz mPa MPa mJ MJ mg Mg mm mM Mm kb kB Mb MB mb Gb GB mA MA ms mS MS m M k K".split()
+    """
+    mW MW mV MV mHz MHz mPa MPa mJ MJ mg Mg mm mM Mm kb kB Mb MB mb Gb GB mA MA ms mS MS m M k K
+    """.split()  # noqa: SIM905 - a table of words reads best as one
 )
 """Units whose case is a matter of powers of ten, or of bits and bytes."""
 _CASED = re.compile(r"\d[\s-]?([A-Za-z]{1,3})(?![^\W\d_])")
 _SIGN = re.compile(r"(?<![^\W_])([-\u2010-\u2015\u2212])(?=[$€£¥₹]?[.,]?\d)")
+_FEW_LETTERS = 8
 _LONG_DASHES = "\u2014\u2015"
 
 
@@ -61,7 +67,15 @@ def same_measures(quotation: str, source: str) -> bool:
     )
     if signs != theirs:
         return False
-    if quotation.isupper() or source.isupper():
+    if _in_capitals(quotation) or _in_capitals(source):
         return True
     units = zip(_CASED.findall(quotation), _CASED.findall(source), strict=False)
     return all(one == other or not {one, other} <= _BY_CASE for one, other in units)
+
+
+def _signs(text: str) -> list[bool]:
+    return [sign in _LONG_DASHES for sign in _SIGN.findall(text)]
+
+
+def _in_capitals(text: str) -> bool:
+    return text.isupper() and sum(map(str.isalpha, text)) >= _FEW_LETTERS

@@ -6,7 +6,6 @@ does not know (the sentinel) rather than guess.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from harness_core.clients.extracts.fields import filled, read_fields
@@ -27,8 +26,8 @@ class ExtractiveClient(BaseClient):
     """Answers from ``Request.task`` with sentences and table rows, word for word.
 
     BM25 over the sentences of the excerpts, with regard to the figures, dates and names that a
-    question asks for. The model id is ``extractive``; it costs nothing and cannot embed. A request
-    without a task fails: this client reads no prompts.
+    question asks for. The model id is ``extractive``; it costs nothing, and chunks are
+    ranked by lexical vectors. A request without a task fails: this client reads no prompts.
     """
 
     model = MODEL
@@ -36,9 +35,7 @@ class ExtractiveClient(BaseClient):
     base_url = "extractive://"
     identity = "extractive-1"
     unpriced_ok = True
-
-    def __init__(self) -> None:
-        _register_model()
+    embedder = "lexical"
 
     def send(self, request: Request, /, *, on_text: OnText | None = None) -> Reply:
         """Answer at once; ``on_text`` is given the whole text."""
@@ -227,11 +224,3 @@ _KINDS: Mapping[str, Callable[[Task, Request], str]] = {
     "screen": _screen,
     "fields": _fields,
 }
-
-
-@cache
-def _register_model() -> None:
-    """Once per process; a window as large as a book, because nothing is sent anywhere."""
-    from harness_core.models.registry import register_model
-
-    register_model(MODEL, context_window=128_000, max_output=4096, input_usd=0, output_usd=0)

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, TypeVar
 
 from harness_core.clients._handlers import HandlerClient
@@ -74,7 +73,6 @@ class MockClient(HandlerClient):
         self._arrivals = 0
         self._calls: list[tuple[_Place, MockCall]] = []
         self._embeds: list[tuple[_Place, MockEmbed]] = []
-        _register_models()
 
     def calls(self) -> list[MockCall]:
         """The requests for text so far, in request order; what a cache answered is not there."""
@@ -141,15 +139,3 @@ def _buckets(texts: list[str]) -> list[list[float]]:
             row[ord(character) % _BUCKETS] += 1.0
         rows.append(row)
     return rows
-
-
-@cache
-def _register_models() -> None:
-    """Once per process, so that a price somebody registers afterwards stays."""
-    from harness_core.models.registry import register_model
-
-    register_model(MODEL, context_window=128_000, max_output=16_384, input_usd=0, output_usd=0)
-    register_model(
-        EMBEDDING_MODEL, context_window=8191, max_output=0, input_usd=0, output_usd=0,
-        kind="embedding", dimensions=_BUCKETS,
-    )  # fmt: skip

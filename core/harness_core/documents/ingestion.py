@@ -52,7 +52,8 @@ def ingest(source: Any, spec: Any = None, *, record: Record | None = None) -> Do
         kept = None if key is None else documents.get(key)
         if kept is not None:
             if record is not None:
-                record("ingest", {"cached": True, "blocks": len(kept.blocks)})
+                settings = chosen.changed()
+                record("ingest", {"cached": True, "blocks": len(kept.blocks), "settings": settings})
             return kept
         document = _ingested(found, chosen)
     warnings = tuple((type(warning).__name__, str(warning)) for warning in heard)
@@ -60,17 +61,18 @@ def ingest(source: Any, spec: Any = None, *, record: Record | None = None) -> Do
     if key is not None:
         documents.put(key, document)
     if record is not None:
-        record("ingest", _step(document))
+        record("ingest", _step(document, chosen))
     return document
 
 
-def _step(document: Document) -> dict[str, Any]:
+def _step(document: Document, spec: IngestSpec) -> dict[str, Any]:
     return {
         "cached": False,
         "source": document.label,
         "blocks": document.stats["blocks"],
         "tokens": document.stats["tokens"],
         "clean_steps": document.stats["clean_steps"],
+        "settings": spec.changed(),
     }
 
 

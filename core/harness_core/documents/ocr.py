@@ -4,7 +4,6 @@ import io
 import shutil
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from importlib.util import find_spec
 from itertools import islice
 from typing import Any, Final
@@ -46,8 +45,6 @@ def recognise_all(
     source = iter(images)
     with ThreadPoolExecutor(workers) as pool:
         while batch := list(islice(source, workers)):
-            results = pool.map(
-                lambda numbered: copy_context().run(recognise, numbered[1], language), batch
-            )
+            results = pool.map(lambda numbered: recognise(numbered[1], language), batch)
             for (number, _), found in zip(batch, results, strict=True):
                 yield number, found

@@ -99,7 +99,9 @@ def _from_string(source: str) -> Source:
     if "\n" in source:
         return _text(source)
     if _looks_like_path(source):
-        raise SourceNotFoundError(f"no file {source!r}; give text without a file's extension")
+        raise SourceNotFoundError(
+            f"no file {source!r}: a string that ends like a file's name is one"
+        )
     tidy = not _WIDE_SPACE.search(source)
     return _text(source, pathlike=tidy and _LIKE_A_PATH.match(source) is not None)
 

@@ -86,6 +86,15 @@ class IngestSpec(BaseModel):
             f"not {type(spec).__name__}"
         )
 
+    def changed(self) -> dict[str, Any]:
+        """The settings that differ from their defaults."""
+        fields = type(self).model_fields
+        return {
+            name: value
+            for name, value in self.model_dump(mode="json").items()
+            if value != fields[name].get_default(call_default_factory=True)
+        }
+
     @property
     def steps(self) -> tuple[str, ...]:
         """The names of the cleaners asked for, presets resolved."""

@@ -103,12 +103,10 @@ def _fetch(address: str, path: Path, resolve: Resolve, limit: int) -> tuple[str,
     timeout = float(setting("request_timeout"))
     deadline = time.monotonic() + timeout
     for _ in range(_REDIRECTS + 1):
-        connection = _connection(address, resolve, timeout)
-        try:
-            connection.request("GET", _target(address), headers={
-                "User-Agent": _AGENT, "Accept": "*/*", "Accept-Encoding": "identity",
-            })  # fmt: skip
-            response = connection.getresponse()
+        with (
+            contextlib.closing(_connection(address, resolve, timeout)) as connection,
+            contextlib.closing(_answer(connection, address)) as response,
+        ):
             if response.status in (301, 302, 303, 307, 308) and response.headers["Location"]:
                 address = urljoin(address, response.headers["Location"])
                 continue
@@ -117,9 +115,13 @@ def _fetch(address: str, path: Path, resolve: Resolve, limit: int) -> tuple[str,
             with path.open("wb") as file:
                 _copy(response, file, address, limit, deadline)
             return address, response.headers
-        finally:
-            connection.close()
     raise UrlError(f"{shown(address)}: more than {_REDIRECTS} redirects")
+
+
+def _answer(connection: http.client.HTTPConnection, address: str) -> http.client.HTTPResponse:
+    headers = {"User-Agent": _AGENT, "Accept": "*/*", "Accept-Encoding": "identity"}
+    connection.request("GET", _target(address), headers=headers)
+    return connection.getresponse()
 
 
 def _connection(address: str, resolve: Resolve, timeout: float) -> http.client.HTTPConnection:

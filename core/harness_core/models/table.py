@@ -61,6 +61,9 @@ def _embeds(dimensions: int, input_usd: float | None = None) -> Row:
 
 
 MODELS: Final[Mapping[str, Row]] = MappingProxyType({
+    "extractive": Row(context_window=128_000, max_output=4096, input_usd=0.0, output_usd=0.0),
+    "mock-model": Row(context_window=128_000, max_output=16_384, input_usd=0.0, output_usd=0.0),
+    "mock-embed": _embeds(64, 0.0),
     "gpt-5.6-sol": _reasons(1_050_000, 128_000, 4.0, 20.0),
     "gpt-5.6-terra": _reasons(1_050_000, 128_000, 2.0, 12.0),
     "gpt-5.6-luna": _reasons(1_050_000, 128_000, 1.0, 6.0),

@@ -83,8 +83,14 @@ def list_embedders() -> list[dict[str, Any]]:
     ]
 
 
-def _chosen(embedder: str | Embed | None) -> _Embedder:
-    wanted = setting("embedder") if embedder is None else embedder
+def is_deterministic(name: str) -> bool:
+    """Whether the embedder of that name gives the same vectors in every process."""
+    known = _registry.get(name)
+    return known is not None and known.deterministic
+
+
+def _chosen(embedder: str | Embed | None, client: Client) -> _Embedder:
+    wanted = embedder or setting("embedder") or client.embedder
     if wanted is None:
         return _API
     if callable(wanted):
@@ -129,7 +135,8 @@ def embed_texts(
     record: Record | None = None,
     allow: Callable[[str], bool] | None = None,
 ) -> Flow[Vectors]:
-    """One vector per text: by ``embedder``, else the setting, else the client's own (``api``).
+    """One vector per text: by ``embedder``, else the setting, else the one the client prefers,
+    else the client's own (``api``).
 
     The client's texts are cut to the model's window less 16 tokens and asked for in batches; what
     this process has asked for before it does not ask again, unless ``use_cache`` (the setting
@@ -143,7 +150,7 @@ def embed_texts(
     """
     asked = list(texts)
     call = _Call(
-        embedder=_chosen(embedder),
+        embedder=_chosen(embedder, client),
         client=client,
         model=model or client.embedding_model,
         batch_size=min(max(batch_size, 1), 2048),

@@ -23,6 +23,7 @@ class MapReduce:
     signature: ClassVar = "all|N+logN|tree"
     cost: ClassVar = "N + merges"
     stages: ClassVar = ("map.answer", "reduce")
+    use: ClassVar = "When the answer may be anywhere in a long document, or in several places."
 
     def expected(self, job: Job) -> int:
         """A request per chunk and one merge for five."""
@@ -58,14 +59,16 @@ class MapReduce:
         return self._merged(job, replies, useful, merged, failed)
 
     def _nothing(self, job: Job, replies: Sequence[Reply], failed: int) -> Answer:
+        cut = sum(reply.cut for reply in replies)
         sent = [c.chunk_id for c, r in zip(job.chunks, replies, strict=True) if not r.refused]
         return job.answer(
             SENTINEL,
             sent=sent,
-            partial=any(not reply.usable for reply in replies),
+            partial=failed + cut > 0 or any(reply.refused for reply in replies),
             notes={
                 "chunks": len(job.chunks),
                 "failed_calls": failed,
+                "truncated_calls": cut,
                 "reason": why_nothing(replies, "no chunk yielded an answer"),
             },
         )
@@ -79,16 +82,10 @@ class MapReduce:
         failed: int,
     ) -> Answer:
         text, premise = read_merged(job, merged, [v for _, v in useful])
-        cut = sum(verdict.cut for _, verdict in useful) + merged.truncated_calls
+        cut = sum(reply.cut for reply in replies) + merged.truncated_calls
         contradicting = [c.chunk_id for c, v in useful if v.premise is not None]
-        degraded = (
-            any(not reply.usable for reply in replies)
-            or failed > 0
-            or not merged.ok
-            or merged.failed > 0
-            or cut > 0
-            or merged.truncated > 0
-        )
+        faults = failed + merged.failed + merged.truncated + cut
+        capped = any(reply.refused for reply in replies)
         notes: dict[str, object] = {
             "chunks": len(job.chunks),
             "answered": len(useful),
@@ -107,7 +104,7 @@ class MapReduce:
             used=[chunk.chunk_id for chunk, _ in useful],
             sent=[chunk.chunk_id for chunk in job.chunks],
             evidence=[row(chunk, verdict.text, kind="answer") for chunk, verdict in useful],
-            partial=degraded,
+            partial=faults > 0 or capped or not merged.ok,
             notes=notes,
             premise=premise,
         )

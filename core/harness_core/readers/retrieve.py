@@ -18,6 +18,7 @@ class Retrieve:
     signature: ClassVar = "topk|1|none"
     cost: ClassVar = "1 + embeddings"
     stages: ClassVar = ("retrieve.answer",)
+    use: ClassVar = "When the answer stands in few places and the cost must not grow with length."
 
     def expected(self, job: Job) -> int:
         """One request."""

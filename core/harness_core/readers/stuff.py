@@ -18,6 +18,7 @@ class Stuff:
     signature: ClassVar = "all|1|none"
     cost: ClassVar = "1"
     stages: ClassVar = ("stuff.answer",)
+    use: ClassVar = "When the document fits one request."
 
     def expected(self, job: Job) -> int:
         """One request."""
@@ -25,6 +26,8 @@ class Stuff:
 
     def read(self, job: Job, /) -> Flow[Answer]:
         """Fit the chunks in document order, then ask once."""
+        if not job.chunks:
+            return job.nothing("there are no chunks to read", dropped_chunks=0)
         fitted = job.fit(job.chunks)
         if fitted.dropped:
             self._overflow(job, fitted)

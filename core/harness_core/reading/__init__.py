@@ -1,0 +1,1 @@
+"""What readers share: the job, prompts, merging, selection, and the read around them."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness_core.answer import Answer, Evidence, Kind, is_not_found
 from harness_core.checks.citations import cited
-from harness_core.checks.premise import read_premise
+from harness_core.checks.premise import is_bare_premise, read_premise
 from harness_core.documents.types import Chunk
 from harness_core.messages import SENTINEL, Reply, clean_text
 from harness_core.reading.job import Job, limit_words
@@ -86,8 +86,9 @@ def read_verdict(job: Job, reply: Reply) -> Verdict:
     correction = read_premise(text)
     if correction is not None:
         return Verdict(text=correction, ok=True, premise=correction, cut=reply.cut)
-    if read_premise(f"{text} x") == "x":
-        return Verdict(text=SENTINEL, ok=False, error="a premise verdict without its sentence")
+    if is_bare_premise(text):
+        error = "a premise verdict without its sentence"
+        return Verdict(text=SENTINEL, ok=False, cut=reply.cut, error=error)
     return Verdict(text=text, ok=True, cut=reply.cut)
 
 
@@ -106,7 +107,7 @@ def concluded(
 
     ``cut`` counts earlier replies that were cut off; ``truncated_calls`` adds this one.
     """
-    verdict = read_verdict(job, reply)
+    verdict, said = read_verdict(job, reply), notes or {}
     truncated = cut + verdict.cut
     return job.answer(
         verdict.text,
@@ -114,7 +115,7 @@ def concluded(
         sent=sent,
         evidence=evidence if verdict.ok else (),
         partial=partial or not verdict.ok or truncated > 0,
-        notes={**(notes or {}), "truncated_calls": truncated, "error": verdict.error},
+        notes={**said, "truncated_calls": truncated, "error": verdict.error or said.get("error")},
         premise=verdict.premise,
     )
 
@@ -132,7 +133,12 @@ def verbatim(
 def row(chunk: Chunk, text: str, *, kind: Kind, **more: Any) -> Evidence:
     """One evidence row about a chunk."""
     return Evidence(
-        chunk_id=chunk.chunk_id, text=text, page=chunk.page, section=chunk.section, kind=kind, **more
+        chunk_id=chunk.chunk_id,
+        text=text,
+        page=chunk.page,
+        section=chunk.section,
+        kind=kind,
+        **more,
     )
 
 

@@ -21,6 +21,11 @@ def ask_each(job: Job, requests: Sequence[Request]) -> Flow[list[Reply]]:
     return replies
 
 
+def failures(replies: Sequence[Reply]) -> int:
+    """How many were sent and brought nothing; one that a limit kept back is no failure."""
+    return sum(not reply.usable and not reply.refused for reply in replies)
+
+
 def why_nothing(replies: Sequence[Reply], when_answered: str) -> str:
     """Why a batch brought nothing, in words."""
     refused = [reply for reply in replies if reply.refused]

@@ -8,6 +8,7 @@ from harness_core.answer import Answer
 from harness_core.calls.governor import Refusal
 from harness_core.calls.replay import ReplayClient
 from harness_core.calls.trace import Trace
+from harness_core.config import setting
 from harness_core.documents.types import Chunks
 from harness_core.errors import (
     BadQuestionError,
@@ -49,12 +50,12 @@ def checked_question(question: Any) -> str:
     return clean_text(question)
 
 
-def make_job(
-    chunks: Chunks, question: str, spec: ReadSpec, client: Client, trace: Trace
-) -> Job:
+def make_job(chunks: Chunks, question: str, spec: ReadSpec, client: Client, trace: Trace) -> Job:
     """The job of a read: the spec's model, or the client's where it names none."""
     if not isinstance(chunks, Chunks):
-        raise BadSettingError(f"chunks are Chunks, as segment() gives them, not {type(chunks).__name__}")
+        raise BadSettingError(
+            f"chunks are Chunks, as segment() gives them, not {type(chunks).__name__}"
+        )
     allow = client.vectors_may_be_used if isinstance(client, ReplayClient) else None
     return Job(
         chunks=chunks,
@@ -76,8 +77,8 @@ def read_flow(
     client: Client,
     spec: ReadSpec,
     trace: Trace,
-    heard: list[HarnessWarning],
     *,
+    heard: list[HarnessWarning],
     first: int | None = None,
 ) -> Flow[Answer]:
     """Read chunks: pre-flight, the reader, then stops, warnings, pages and quotations noted.
@@ -135,20 +136,20 @@ def verify(answer: Answer, chunks: Chunks | None, trace: Trace | None = None) ->
 
 
 def _note_stop(answer: Answer, refusals: list[Refusal], trace: Trace) -> None:
-    """Say which limit kept requests from being sent; the last one names the stop."""
+    """Say which limits kept requests from being sent; the last one names the stop."""
     if not refusals:
         return
     limits = trace.governor.limits().as_json()
-    last = refusals[-1]
-    value: Any = {
+    values: Mapping[str, Any] = {
         "calls": limits["max_calls"],
         "cost": limits["max_cost_usd"],
         "tokens": limits["max_tokens_total"],
         "output": limits["max_output_tokens"],
-        "ledger_busy": True,
-    }.get(last.reason, last.model)
-    _degrade(answer, **{_NOTE_OF[last.reason]: value})
-    answer.notes.setdefault("stop_reason", last.reason)
+        "ledger_busy": setting("wait_seconds"),
+    }
+    for refusal in refusals:
+        _degrade(answer, **{_NOTE_OF[refusal.reason]: values.get(refusal.reason, refusal.model)})
+    answer.notes.setdefault("stop_reason", refusals[-1].reason)
 
 
 def _degrade(answer: Answer, **notes: Any) -> None:
@@ -169,12 +170,19 @@ def embedding(
     trace: Trace,
     allow: Callable[[str], bool] | None,
 ) -> Flow[Vectors]:
-    """Vectors of texts; requests that a fallback replaced are marked as recovered."""
+    """Vectors of texts; requests that a fallback replaced are marked as recovered.
+
+    What this process remembers is left aside where a trace keeps vectors or a recording gives them:
+    the trace must hold all of them.
+    """
 
     def record(label: str, detail: Mapping[str, Any]) -> None:
         trace.note(label, **detail)
 
-    vectors = yield from embed_texts(texts, client, record=record, allow=allow)
+    asked_again = trace.record_embeddings or isinstance(client, ReplayClient)
+    vectors = yield from embed_texts(
+        texts, client, record=record, allow=allow, use_cache=False if asked_again else None
+    )
     if vectors.fallback:
         for number in vectors.failed_steps:
             trace.amend(number, recovered=True)

@@ -6,7 +6,7 @@ together. Neither knows clients, limits or files.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from harness_core.answer import Answer, Evidence
 from harness_core.documents.types import Chunk, Chunks
@@ -51,9 +51,19 @@ class Fitted:
         return [chunk.chunk_id for chunk in self.chunks]
 
 
+class Cut(NamedTuple):
+    """A text cut to fit, and how many of its tokens that cost: 0 for one that fitted."""
+
+    text: str
+    dropped: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One read: chunks, question, spec, and the model that answers."""
+    """One read: chunks, question, spec, and the model that answers.
+
+    ``streams`` is False for a read inside another one: its answer is not the answer.
+    """
 
     chunks: Chunks
     question: str
@@ -63,6 +73,7 @@ class Job:
     embed: Callable[[Sequence[str]], Flow[Vectors]]
     foresee: Callable[[int], None] = lambda requests: None
     reader: str = ""
+    streams: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
     trace: Any = field(default=None, repr=False)
 
@@ -120,22 +131,25 @@ class Job:
         """Tokens of a chunk as a prompt shows it."""
         return count_tokens(rendered(chunk), self.model)
 
-    def cut(self, text: str, tokens: int, where: str, **detail: Any) -> str:
+    def cut(self, text: str, tokens: int, where: str, **detail: Any) -> Cut:
         """``text`` cut to a number of tokens; a cut is recorded as a ``truncate`` step."""
-        kept = truncate_tokens(text, tokens)
-        if kept != text:
-            before, after = count_tokens(text, self.model), count_tokens(kept, self.model)
-            self.notebook.note(
-                "truncate", where=where, limit=tokens, tokens_before=before, tokens_kept=after,
-                tokens_dropped=max(before - after, 0), **detail,
-            )  # fmt: skip
-        return kept
+        kept = truncate_tokens(text, tokens, model=self.model)
+        if kept == text:
+            return Cut(text)
+        before, after = count_tokens(text, self.model), count_tokens(kept, self.model)
+        dropped = before - after
+        self.notebook.note(
+            "truncate", where=where, limit=tokens, tokens_before=before, tokens_kept=after,
+            tokens_dropped=dropped, **detail,
+        )  # fmt: skip
+        return Cut(kept, dropped)
 
     # --- requests ---------------------------------------------------------------------------
 
     def request(self, label: str, messages: tuple[Message, ...], cap: int, **more: Any) -> Request:
         """A request of this read: its model, temperature and effort filled in."""
         settings = {"model": self.model, **{k: v for k, v in more.items() if v is not None}}
+        settings["final"] = self.streams and settings.get("final", False)
         return Request(
             messages=messages,
             max_output=cap,
@@ -154,7 +168,7 @@ class Job:
         final: bool = True,
     ) -> Request:
         """The request that answers the question from chunks."""
-        task = self.task("answer", [(c.chunk_id, c.text) for c in chunks])
+        task = self.task("answer", [(c.chunk_id, c.text) for c in chunks], cite=self.spec.cite)
         return self.answering_from(joined(chunks), label, task=task, cap=cap, final=final)
 
     def answering_from(
@@ -170,7 +184,7 @@ class Job:
     ) -> Request:
         """The request that answers the question from a body of text between ``tag`` fences."""
         fenced = fence(tag, body)
-        if self._restates(body):
+        if self.restates(body):
             fenced = f"{question_line(self.question)}\n\n{fenced}"
         messages = system_and(
             self.voice.system("answer", cite=cite), fenced, question_line(self.question)
@@ -203,7 +217,8 @@ class Job:
         """What a request asks, as data."""
         return Task(kind=kind, question=self.question, excerpts=tuple(excerpts), more=more)
 
-    def _restates(self, body: str) -> bool:
+    def restates(self, body: str) -> bool:
+        """Whether the question is put a second time beside ``body``."""
         restate = self.spec.restate
         if restate != "auto":
             return restate == "always"

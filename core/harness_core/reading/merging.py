@@ -83,7 +83,7 @@ class _Tree:
                 continue
             tags = size - count_tokens(piece, self.job.model)
             most = max(self.room - tags, 1)
-            fitted.append(self.job.cut(piece, most, f"{self.label}.input"))
+            fitted.append(self.job.cut(piece, most, f"{self.label}.input").text)
             cut += 1
         return fitted, cut
 
@@ -156,7 +156,7 @@ class _Tree:
         """The pieces themselves, bounded, marked as not merged."""
         most = min(max(3 * self.job.spec.max_answer_tokens, 200), 8000)
         kept = self.job.cut(_RULE.join(pieces), most, f"{self.label}.giveup")
-        return kept + _GAVE_UP
+        return kept.text + _GAVE_UP
 
 
 def _why(reply: Reply) -> str:

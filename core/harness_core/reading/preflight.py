@@ -6,12 +6,13 @@ Never judged by what replies may cost: every request is held to the limits when 
 from dataclasses import dataclass
 from typing import Any
 
+from harness_core.calls.prepare import REASONING_CAP
 from harness_core.calls.trace import Trace
 from harness_core.errors import CallCapError, CostCapError, UnpricedModelError
-from harness_core.messages import Client
+from harness_core.messages import Client, Usage
 from harness_core.models.prices import bound, price, usd
-from harness_core.models.registry import model_info
-from harness_core.messages import Usage
+from harness_core.models.registry import ModelInfo, model_info
+from harness_core.models.tokenizers import count_tokens
 from harness_core.reading.job import Job
 from harness_core.reading.registry import Registered
 
@@ -19,6 +20,8 @@ REQUEST_OVERHEAD = 200
 """Prompt tokens around the excerpts of one request, at the most."""
 
 EMBED_BATCH = 64
+LIKELY_REPLY = 150
+"""Tokens of a reply that nothing is known of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,23 +50,28 @@ class Estimate:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-def estimated(job: Job, reader: Registered, client: Client, *, recipe: str | None = None) -> Estimate:
-    """What reading ``job`` will need; sends nothing."""
+def estimated(
+    job: Job, reader: Registered, client: Client, *, recipe: str | None = None
+) -> Estimate:
+    """What reading ``job`` will need; sends nothing.
+
+    Raises:
+        BudgetError: the model's window has no room for a question and its answer.
+    """
     expected, worst = reader.expected(job), reader.worst(job)
     embeds = _embed_calls(job, reader, client)
     document = sum(chunk.tokens for chunk in job.chunks)
-    spec = job.spec
     sent = document if reader.reads_all else min(document, _shown(job))
-    cap = max(spec.max_answer_tokens, spec.max_chunk_tokens, spec.max_summary_tokens)
-    info = model_info(job.model)
-    cap = min(cap, max(info.max_output, 1))
-    worst_cap = max(cap, min(2048, info.max_output)) if info.reasoning else cap
-    likely_out = expected * min(cap, 150)
-    tokens_in = sent + expected * REQUEST_OVERHEAD
-    worst_in = document + worst * REQUEST_OVERHEAD + (worst - expected) * worst_cap
-    likely = price(info, Usage(input=tokens_in, output=likely_out))
-    most = bound(info, worst_in, worst * worst_cap)
-    free = client.unpriced_ok and info.input_usd is None
+    overhead = REQUEST_OVERHEAD + count_tokens(job.question, job.model)
+    infos = [model_info(model) for model in _models(job)]
+    caps = [_largest_reply(job, info) for info in infos]
+    tokens_in, likely_out = sent + expected * overhead, expected * min(caps[0], LIKELY_REPLY)
+    # every reply but the last may go into a later request, once
+    worst_in = reader.passes(job) * document + worst * overhead + (worst - 1) * max(caps)
+    likely = price(infos[0], Usage(input=tokens_in, output=likely_out))
+    bounds = [bound(one, worst_in, worst * cap) for one, cap in zip(infos, caps, strict=True)]
+    most = max((one for one in bounds if one is not None), default=None)
+    free = client.unpriced_ok and infos[0].input_usd is None
     return Estimate(
         reader=reader.name,
         recipe=recipe,
@@ -75,10 +83,19 @@ def estimated(job: Job, reader: Registered, client: Client, *, recipe: str | Non
         tokens_in=tokens_in,
         tokens_out=likely_out,
         worst_tokens_in=worst_in,
-        worst_tokens_out=worst * worst_cap,
+        worst_tokens_out=worst * max(caps),
         usd=0.0 if free else None if likely is None else usd(likely),
         worst_usd=0.0 if free else None if most is None else usd(most),
     )
+
+
+def _largest_reply(job: Job, info: ModelInfo) -> int:
+    """The most tokens that one reply of a model may have, as its cap is sent."""
+    spec = job.spec
+    cap = max(spec.max_answer_tokens, spec.max_chunk_tokens, spec.max_summary_tokens)
+    if info.reasoning:
+        cap = max(cap, REASONING_CAP)
+    return min(cap, max(info.max_output, 1))
 
 
 def preflight(job: Job, reader: Registered, client: Client, trace: Trace) -> None:
@@ -182,7 +199,7 @@ def _embed_calls(job: Job, reader: Registered, client: Client) -> int:
     texts = getattr(reader.reader, "embedding_texts", None)
     if texts is None or not client.provider or not client.can_embed:
         return 0
-    if setting("embedder") not in (None, "api"):
+    if (setting("embedder") or client.embedder or "api") != "api":
         return 0
     from harness_core.ranking.embedders import unknown_texts
 

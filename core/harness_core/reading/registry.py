@@ -10,7 +10,12 @@ from importlib import import_module, util
 from typing import Any, Protocol
 
 from harness_core.answer import Answer
-from harness_core.errors import BadReaderError, BadSettingError, ReservedNameError, UnknownMethodError
+from harness_core.errors import (
+    BadReaderError,
+    BadSettingError,
+    ReservedNameError,
+    UnknownMethodError,
+)
 from harness_core.flows.types import Flow
 from harness_core.reading.job import Job
 from harness_core.stages import declare_stages
@@ -23,7 +28,8 @@ class Reader(Protocol):
 
     ``signature`` says which chunks reach the model, the request pattern and what is carried
     (``all|N+1|none``). Optional: ``expected(job)`` and ``worst(job)`` count requests ahead,
-    ``embedding_texts(job)`` names what is embedded, ``cost`` says the pattern in words.
+    ``passes(job)`` how often a chunk may be sent, ``embedding_texts(job)`` names what is embedded,
+    ``cost`` says the pattern in words and ``use`` when to choose it.
     """
 
     @property
@@ -60,6 +66,11 @@ class Registered:
         """The most requests a read can need; never below the expected number."""
         count = getattr(self.reader, "worst", None)
         return max(int(count(job)) if count is not None else 0, self.expected(job))
+
+    def passes(self, job: Job) -> int:
+        """How often, at the most, a read sends a chunk: 1 unless the reader says otherwise."""
+        count = getattr(self.reader, "passes", None)
+        return int(count(job)) if count is not None else 1
 
     def row(self) -> dict[str, Any]:
         """The reader as a row of ``list_readers``."""

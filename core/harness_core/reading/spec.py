@@ -1,13 +1,13 @@
 """How chunks are to be read: one frozen set of settings for all readers."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness_core.errors import BadSettingError
-from harness_core.specs import Range, number_in, unusable, warn_near_miss
+from harness_core.specs import Range, number_in, sentence, unusable, warn_near_miss
 from harness_core.stages import check_effort, effort_for
 
 _RANGES: Mapping[str, Range] = {
@@ -15,6 +15,7 @@ _RANGES: Mapping[str, Range] = {
     "max_chunk_tokens": Range(16, 1e6),
     "max_summary_tokens": Range(16, 1e6),
     "top_k": Range(1, 1e4),
+    "min_score": Range(-math.inf, math.inf, whole=False),
     "mmr": Range(0, 1, whole=False),
     "rerank_candidates": Range(1, 1e4),
     "rerank_min_score": Range(0, 10, whole=False),
@@ -32,7 +33,6 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "on_overflow": ("warn", "error"),
     "resolve": ("first", "model"),
 }
-_FLAGS = ("cite", "premise", "verify", "require_quote")
 
 
 class ReadSpec(BaseModel):
@@ -46,7 +46,8 @@ class ReadSpec(BaseModel):
     ``BadSettingWarning``. Further names are kept, for custom readers.
 
     Raises:
-        BadSettingError: a choice outside its list.
+        BadSettingError: a choice outside its list, or a value of the wrong type.
+        UnknownMethodError: a reader that nobody registered.
         UnknownEffortKeyError: an effort name that reaches no stage.
     """
 
@@ -89,7 +90,10 @@ class ReadSpec(BaseModel):
     screen_tokens: int = 4000
 
     def __init__(self, reader: str = "map_reduce", /, **settings: Any) -> None:
-        super().__init__(**{"reader": reader, **_tidy(settings)})
+        try:
+            super().__init__(**_tidy({"reader": reader, **settings}))
+        except ValidationError as error:
+            raise BadSettingError(sentence(error)) from None
         check_effort(self.effort)
 
     @classmethod
@@ -135,27 +139,50 @@ class ReadSpec(BaseModel):
 
 
 def _tidy(given: Mapping[str, Any]) -> dict[str, Any]:
-    tidy = dict(given)
-    for name, bounds in _RANGES.items():
-        if name in tidy and not (name == "max_concurrency" and tidy[name] is None):
-            tidy[name] = number_in(name, tidy[name], bounds, _default(name))
-    for name, choices in _CHOICES.items():
-        if name in tidy and tidy[name] not in choices:
-            raise BadSettingError(f"{name} is one of {', '.join(choices)}, not {tidy[name]!r}")
-    for name in _FLAGS:
-        if name in tidy and not isinstance(tidy[name], bool):
-            tidy[name] = unusable(name, tidy[name], "True or False", _default(name))
-    if "min_score" in tidy:
-        tidy["min_score"] = number_in(
-            "min_score", tidy["min_score"], Range(-math.inf, math.inf, whole=False), -math.inf
-        )
-    for name in ("members", "include", "exclude"):
-        if isinstance(tidy.get(name), str):
-            tidy[name] = (tidy[name],)
     for name in given:
         if name not in ReadSpec.model_fields:
             warn_near_miss(name, ReadSpec.model_fields)
-    return tidy
+    return {
+        name: _READ_AS[name](name, value) if name in _READ_AS else value
+        for name, value in given.items()
+    }
+
+
+def _reader(_name: str, value: Any) -> str:
+    from harness_core.reading.registry import known_reader
+
+    return known_reader(value)
+
+
+def _number(name: str, value: Any) -> Any:
+    if value is None and _default(name) is None:
+        return None
+    return number_in(name, value, _RANGES[name], _default(name))
+
+
+def _choice(name: str, value: Any) -> Any:
+    if value not in _CHOICES[name]:
+        raise BadSettingError(f"{name} is one of {', '.join(_CHOICES[name])}, not {value!r}")
+    return value
+
+
+def _flag(name: str, value: Any) -> Any:
+    if isinstance(value, bool) or value is _default(name):
+        return value
+    return unusable(name, value, "True or False", _default(name))
+
+
+def _names(_name: str, value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+_READ_AS: Mapping[str, Callable[[str, Any], Any]] = {
+    "reader": _reader,
+    **dict.fromkeys(_RANGES, _number),
+    **dict.fromkeys(_CHOICES, _choice),
+    **dict.fromkeys(("cite", "premise", "verify", "require_quote", "parallel"), _flag),
+    **dict.fromkeys(("members", "include", "exclude"), _names),
+}
 
 
 def _default(name: str) -> Any:

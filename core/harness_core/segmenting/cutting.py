@@ -46,7 +46,7 @@ def longest(
 
     ``length(n)`` is the run's characters, ``chars`` about as many as will fit: what is measured is
     never much longer than twice that or the result. Both functions grow with n. Unless ``exact``,
-    a run is taken without measuring the next unit where that would need twice the room there is.
+    a run over half the cap is taken without measuring what by its own density does not fit.
     """
     fits, tokens, over, tries = 0, 0, most + 1, 0
     chars = chars or _CHARS * cap
@@ -69,8 +69,8 @@ def longest(
 
 
 def _full(size: int, cost: int, cap: int, more: int) -> bool:
-    """Whether ``more`` characters would, by the density of what is there, go far over the cap."""
-    return 2 * cost > cap and more * cost > 2 * (cap - cost) * size
+    """Whether ``more`` characters go over the cap by the density of what is there."""
+    return 2 * cost > cap and more * cost > (cap - cost) * size
 
 
 def word_spans(text: str) -> Spans:
@@ -132,7 +132,7 @@ def _split(text: str, cap: int, levels: Sequence[Callable[[str], Spans]]) -> Ite
     starts, ends = level(text)
     first, chars = 0, 0
     while first < len(starts):
-        fit = longest_slice(text, Spans(starts, ends), first, cap, chars=chars, exact=False)
+        fit = longest_slice(text, Spans(starts, ends), first, cap, chars=chars)
         end = first + max(fit.units, 1)
         piece = text[starts[first] : ends[end - 1]]
         if fit.units or not finer:
@@ -142,9 +142,7 @@ def _split(text: str, cap: int, levels: Sequence[Callable[[str], Spans]]) -> Ite
         first, chars = end, fit.chars
 
 
-def longest_slice(
-    text: str, spans: Spans, first: int, cap: int, *, chars: int, exact: bool = True
-) -> Fit:
+def longest_slice(text: str, spans: Spans, first: int, cap: int, *, chars: int) -> Fit:
     """``longest`` for what ``text`` holds from its span number ``first`` on."""
     starts, ends = spans
     start, before = starts[first], first - 1
@@ -154,7 +152,6 @@ def longest_slice(
         len(starts) - first,
         cap,
         chars=chars,
-        exact=exact,
     )
 
 

@@ -58,12 +58,12 @@ class Packing:
     def _without_runts(self, packed: Iterable[Packed]) -> Iterator[Packed]:
         before: Packed | None = None
         for chunk in packed:
-            merged = None
+            whole = None
             if before is not None and chunk.tokens < min(self.floor, self.cap):
-                merged = self._merged(before, chunk)
-            if before is not None and merged is None:
+                whole = self._merged(before, chunk)
+            if before is not None and whole is None:
                 yield before
-            before = merged or chunk
+            before = whole or chunk
         if before is not None:
             yield before
 

@@ -1,36 +1,22 @@
 """How a document is to be cut: the segment spec, read leniently and never silently."""
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from harness_core.config import read_number
-from harness_core.errors import (
-    BadSettingError,
-    BadSettingWarning,
-    ClampedWarning,
-    NearMissWarning,
-    warn,
-)
+from harness_core.errors import BadSettingError
+from harness_core.specs import Range, number_in, unusable, warn_near_miss
 
-
-class _Range(NamedTuple):
-    low: float
-    high: float
-    whole: bool = True
-    under_cap: int | None = None  # how far below max_tokens it has to stay
-
-
-_RANGES: Mapping[str, _Range] = {
-    "max_tokens": _Range(32, 1e6),
-    "overlap_tokens": _Range(0, 1e6, under_cap=1),
-    "min_tokens": _Range(0, 1e6, under_cap=0),
-    "semantic_window": _Range(1, 10),
-    "semantic_percentile": _Range(50, 99.5, whole=False),
-    "proposition_batch_tokens": _Range(200, 4000),
+_RANGES: Mapping[str, Range] = {
+    "max_tokens": Range(32, 1e6),
+    "overlap_tokens": Range(0, 1e6),
+    "min_tokens": Range(0, 1e6),
+    "semantic_window": Range(1, 10),
+    "semantic_percentile": Range(50, 99.5, whole=False),
+    "proposition_batch_tokens": Range(200, 4000),
 }
+_BELOW_CAP: Mapping[str, int] = {"overlap_tokens": 1, "min_tokens": 0}
 _CONTEXT_SOURCES = ("metadata", "llm")
 
 
@@ -95,11 +81,11 @@ def _tidy(given: Mapping[str, Any]) -> dict[str, Any]:
     for name, bounds in _RANGES.items():  # max_tokens first: two others stay below it
         if name in tidy:
             cap = tidy.get("max_tokens", _default("max_tokens"))
-            high = bounds.high if bounds.under_cap is None else cap - bounds.under_cap
+            high = cap - _BELOW_CAP[name] if name in _BELOW_CAP else bounds.high
             tidy[name] = _number(name, tidy[name], bounds._replace(high=high))
     for name in given:
         if name not in SegmentSpec.model_fields:
-            _warn_near_miss(name)
+            warn_near_miss(name, SegmentSpec.model_fields)
     return tidy
 
 
@@ -108,24 +94,13 @@ def _default(name: str) -> Any:
 
 
 def _unusable(name: str, value: object, wanted: str) -> Any:
-    default = _default(name)
-    warn(BadSettingWarning(f"{name} is {wanted}, not {value!r}; {default!r} is used"))
-    return default
+    return unusable(name, value, wanted, _default(name))
 
 
-def _number(name: str, value: Any, bounds: _Range) -> Any:
+def _number(name: str, value: Any, bounds: Range) -> Any:
     if hasattr(value, "__len__") and not isinstance(value, (str, bytes)):
         raise BadSettingError(f"{name} is one number, not {value!r}")
-    number = read_number(value)
-    if number is None:
-        return _unusable(name, value, "one number")
-    inside = min(max(number, bounds.low), bounds.high)
-    if inside != number:
-        warn(ClampedWarning(
-            f"{name} lies in [{bounds.low:g}, {bounds.high:g}], not {number:g}; "
-            f"{inside:g} is used"
-        ))  # fmt: skip
-    return math.floor(inside) if bounds.whole else inside
+    return number_in(name, value, bounds, _default(name))
 
 
 def _method(value: Any) -> Any:
@@ -172,19 +147,3 @@ _READERS = {
     "context_source": _context_source,
     "parallel": _parallel,
 }
-
-
-def _warn_near_miss(name: str) -> None:
-    from rapidfuzz.distance import Levenshtein
-
-    for real in SegmentSpec.model_fields:
-        if _plain(name) == _plain(real) or Levenshtein.distance(name, real, score_cutoff=1) <= 1:
-            warn(NearMissWarning(
-                f"{name} is no setting of a segmentation and is passed on to the segmenter; "
-                f"did you mean {real}?"
-            ))  # fmt: skip
-            return
-
-
-def _plain(name: str) -> str:
-    return name.lower().translate({ord(mark): None for mark in "._-"})

@@ -1,6 +1,7 @@
 """Word files, from the parts that hold text: headings, table rows, footnotes, text boxes."""
 
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,9 @@ from harness_core.errors import (
 _LIMIT: Final = 512 * 2**20  # bytes, once for the text parts and once for the images
 _TEXT_PARTS: Final = ("document", "styles", "footnotes", "endnotes")
 _IMAGES: Final = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
+_DAMAGE: Final = (
+    ElementTree.ParseError, zlib.error, KeyError, EOFError, NotImplementedError, RecursionError,
+)  # fmt: skip
 _ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
 
 
@@ -41,8 +45,10 @@ def extract(path: Path, opts: Mapping[str, Any]) -> list[Block]:
             return [*_text(archive, path.name), *_images(archive, opts)]
     except zipfile.BadZipFile:
         raise _no_word_file(path) from None
-    except (ElementTree.ParseError, KeyError, EOFError, RecursionError) as error:
+    except _DAMAGE as error:
         raise BrokenDocumentError(f"{path.name} is damaged: {error}") from None
+    except RuntimeError:  # how zipfile says that a part is under a password
+        raise EncryptedDocumentError(f"{path.name} is protected by a password") from None
 
 
 def _no_word_file(path: Path) -> Exception:

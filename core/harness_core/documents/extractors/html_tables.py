@@ -118,6 +118,7 @@ def _enter(tag: str, table: _Table | None, open_tables: list[_Table], parents: l
         open_tables.append(_Table())
     elif table is not None and tag == "tr":
         table.rows.append([])
+        table.open = False  # a row inside a cell ends it
     elif table is not None and tag in ("td", "th"):
         if not table.rows:
             table.rows.append([])

@@ -12,7 +12,7 @@ from harness_core.documents.extractors.pdf_blocks import (
     setting_of,
     with_sections,
 )
-from harness_core.documents.extractors.pdf_headings import body_size, is_title, title_key
+from harness_core.documents.extractors.pdf_headings import body_size, is_title, title_keys
 from harness_core.documents.extractors.pdf_lines import PDFIUM, Line, Pages, opened, read_pages
 from harness_core.documents.extractors.registry import Extracted
 from harness_core.documents.paragraphs import paragraphs
@@ -99,12 +99,7 @@ def _without(lines: Sequence[Line], running: set[tuple[int, int]], number: int) 
 def _bookmarked(pages: Pages, number: int) -> frozenset[str]:
     """Titles of the page's bookmarks; one that is out by a page is the neighbour's."""
     near = [title for page, title in pages.bookmarks if abs(page - number) <= 1]
-    return frozenset(
-        key
-        for title in near
-        for key in (title_key(title), "".join(title.split()).casefold())
-        if key
-    )
+    return frozenset(key for title in near for key in title_keys(title) if key)
 
 
 def _ocr_blocks(text: str, running: set[tuple[int, int]], number: int) -> list[Block]:

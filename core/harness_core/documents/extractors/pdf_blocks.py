@@ -6,7 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from harness_core.documents.extractors.pdf_headings import body_size, is_named, stands_out
+from harness_core.documents.extractors.pdf_headings import (
+    body_size,
+    has_leader,
+    is_named,
+    stands_out,
+)
 from harness_core.documents.extractors.pdf_lines import Line
 from harness_core.documents.extractors.pdf_rows import (
     Group,
@@ -23,6 +28,7 @@ _BULLET = re.compile(
 _SENTENCE_END = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)\]]*$")
 _HYPHEN_END = re.compile(r"[^\W\d_][-\u2010\u2011]$")
 _WORD = re.compile(r"\S+\s*")
+_ALIKE = 0.13  # of the font size: words in another font are often a little smaller
 _WIDE = "\u2e80"  # from here on scripts write no blanks between words
 
 
@@ -42,7 +48,7 @@ def setting_of(pages: Sequence[Sequence[Line]]) -> Setting:
         edge = max((line.right for line in lines), default=0.0)
         for above, below in pairwise(lines):
             ratio = (above.baseline - below.baseline) / above.size
-            alike = abs(above.size - below.size) < 0.08 * above.size
+            alike = abs(above.size - below.size) < _ALIKE * above.size
             if alike and above.right > 0.85 * edge and 0.8 < ratio < 3:
                 ratios.append(ratio)
     leading = statistics.median(ratios) if ratios else 1.25
@@ -90,7 +96,7 @@ class PageBlocks:
         if is_beside(group, line):
             return True
         down = last.baseline - line.baseline
-        if abs(last.size - line.size) > 0.08 * last.size or not 0 < down <= self._reach(group):
+        if abs(last.size - line.size) > _ALIKE * last.size or not 0 < down <= self._reach(group):
             return False
         if group.row:
             return continues_row(group, line)
@@ -130,6 +136,8 @@ class PageBlocks:
 
     def _broke(self, above: Line, below: Line) -> bool:
         """Whether the next word would have fitted: the line was ended on purpose."""
+        if has_leader(above.text):
+            return True
         edges, place = self._edges, _place(above)
         edge = max(edges.get(place - 1, 0.0), edges.get(place, 0.0), edges.get(place + 1, 0.0))
         room = edge - above.right

@@ -25,10 +25,17 @@ _LONGEST = 160  # characters
 _LONGEST_NAME = 50  # of a standard name with its numbering and wide spacing
 
 
-def title_key(text: str) -> str:
-    """A heading without case, spacing, numbering and closing punctuation."""
-    bare = _NUMBERING.sub("", text.strip(), count=1) if _NUMBERING.match(text.strip()) else text
-    return "".join(bare.split()).casefold().strip(".:;,!?")
+def title_keys(text: str) -> tuple[str, str]:
+    """A heading without case, spacing and closing punctuation; and without its numbering too.
+
+    Both, for the first letter of "R ESULTS" in small capitals is no numbering.
+    """
+    text = text.strip()
+    return _key(text), _key(_NUMBERING.sub("", text, count=1) if _NUMBERING.match(text) else text)
+
+
+def _key(text: str) -> str:
+    return "".join(text.split()).casefold().strip(".:;,!?")
 
 
 def body_size(pages: Iterable[Sequence[Line]]) -> float:
@@ -45,16 +52,21 @@ def is_title(line: Line, body: float) -> bool:
     return line.size >= (_LARGER if line.bold else 1.3) * body and len(line.pieces) == 1
 
 
+def has_leader(text: str) -> bool:
+    """Whether a line has a row of dots between a title and its page, as a table of contents has."""
+    return ". . . ." in text or "....." in text
+
+
 def is_named(text: str, bookmarks: frozenset[str]) -> bool:
     """Whether a line is only a bookmark's title or a standard section name."""
     if len(text) > (_LONGEST if bookmarks else _LONGEST_NAME) or not text:
         return False
-    key = title_key(text)
-    if key in bookmarks or "".join(text.split()).casefold() in bookmarks:
+    keys = title_keys(text)
+    if not bookmarks.isdisjoint(keys):
         return True
     if _CLOSED.search(text):
         return False
-    return key in _STANDARD or _APPENDIX.match(key) is not None
+    return any(key in _STANDARD or _APPENDIX.match(key) for key in keys)
 
 
 def stands_out(lines: Sequence[Line], body: float) -> bool:
@@ -62,7 +74,7 @@ def stands_out(lines: Sequence[Line], body: float) -> bool:
     text = " ".join(line.text for line in lines)
     if len(text) > _LONGEST or len(lines) > 3 or _CLOSED.search(text) or _CAPTION.match(text):
         return False
-    if not any(char.isalpha() for char in text):
+    if has_leader(text) or not any(char.isalpha() for char in text):
         return False
     if all(line.size >= _LARGER * body for line in lines):
         return True

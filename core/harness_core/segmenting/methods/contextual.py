@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from harness_core.documents.types import Chunk, Chunks, Document
 from harness_core.errors import SegmentFallbackWarning, warn
+from harness_core.fences import fence
 from harness_core.flows.ask import ask_all, work
 from harness_core.flows.types import Flow
 from harness_core.messages import Message, Reply, Request, Task
@@ -13,7 +14,7 @@ from harness_core.segmenting.chunks import numbered
 from harness_core.segmenting.cutting import longest
 from harness_core.segmenting.job import SegmentJob
 from harness_core.segmenting.methods import paragraph
-from harness_core.segmenting.prompts import SITUATE, fenced
+from harness_core.segmenting.prompts import SITUATE
 
 STAGES = ("segment.context",)
 BLURB_TOKENS = 90
@@ -142,7 +143,7 @@ def _opening(job: SegmentJob) -> str:
 
 
 def _request(job: SegmentJob, opening: str, body: Chunk) -> Request:
-    asked = f"{fenced('document', opening)}\n\n{fenced('excerpt', body.text)}"
+    asked = f"{fence('document', opening)}\n\n{fence('excerpt', body.text)}"
     return Request(
         messages=(Message("system", SITUATE), Message("user", asked)),
         model=job.model,

@@ -16,13 +16,14 @@ def segment(document: Document, spec: SegmentSpec) -> Chunks:
 
 def _windows(text: str, cap: int, overlap: int) -> Iterator[str]:
     spans = word_spans(text)
-    first, chars = 0, 0
+    first, chars, done = 0, 0, 0
     while first < len(spans.starts):
         fit = longest_slice(text, spans, first, cap, chars=chars)
         end, chars = first + max(fit.units, 1), fit.chars
         window = text[spans.starts[first] : spans.ends[end - 1]]
-        yield window
+        if end > done:  # else all of it is in the window before
+            yield window
         if end == len(spans.starts):
             return
         shared = tail_words(window, overlap - 1)
-        first = max(end - shared, first + 1)
+        first, done = max(end - shared, first + 1), max(end, done)

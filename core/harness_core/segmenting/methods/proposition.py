@@ -6,6 +6,7 @@ from typing import Any
 
 from harness_core.documents.types import Chunks
 from harness_core.errors import SegmentFallbackWarning, warn
+from harness_core.fences import fence
 from harness_core.flows.ask import ask_all, work
 from harness_core.flows.types import Flow
 from harness_core.messages import Message, Reply, Request, parse_json
@@ -13,7 +14,7 @@ from harness_core.segmenting.chunks import chunk_of, numbered
 from harness_core.segmenting.job import SegmentJob
 from harness_core.segmenting.methods import sentence
 from harness_core.segmenting.packing import Packing
-from harness_core.segmenting.prompts import RESTATE, fenced
+from harness_core.segmenting.prompts import RESTATE
 
 COST = "llm"
 NEEDS_CLIENT = True
@@ -111,7 +112,7 @@ def _sentences(job: SegmentJob) -> Chunks:
 
 def _request(job: SegmentJob, batch: str) -> Request:
     return Request(
-        messages=(Message("system", RESTATE), Message("user", fenced("passage", batch))),
+        messages=(Message("system", RESTATE), Message("user", fence("passage", batch))),
         model=job.model,
         max_output=OUTPUT_TOKENS,
         schema=SCHEMA,

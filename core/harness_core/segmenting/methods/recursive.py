@@ -17,7 +17,10 @@ _LAST = (regex.compile(r"[.!?]\s+|[。！？]\s*"), regex.compile(r"\s+"))  # no
 
 
 def segment(document: Document, spec: SegmentSpec) -> Chunks:
-    """Pieces of the text as it stands, packed; without overlap they add up to the text."""
+    """Pieces of the text as it stands, packed.
+
+    Without overlap chunks add up to the text, save for blank runs that are over the cap alone.
+    """
     patterns = _patterns(spec.separators or _SEPARATORS)
     packing = Packing(
         cap=spec.max_tokens,

@@ -1,0 +1,69 @@
+# Everything starts from Python 3.11+, pip, git and make; each target sets up what it needs.
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+JOBS ?= 2
+QUESTION ?= How many passengers can the Dunlin carry?
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-standard check format bench docs soak clean
+
+help:
+	@echo "make demo    answer a question from the bundled PDF, with evidence and a bill"
+	@echo "make test    run the tests"
+	@echo "make check   lint, format, types, import contracts"
+	@echo "make bench   measure against other packages (ratios in one run)"
+	@echo "make docs    build the documentation"
+	@echo "make soak    run the property tests for long"
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade "pip>=25.1"
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --constraint constraints.txt --editable ".[cli,documents]"
+	@touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --constraint constraints.txt --editable ".[all]" --group dev
+	@touch $@ $(VENV)/.demo
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --constraint constraints.txt --editable ".[cli,documents]" --group docs
+	@touch $@
+
+demo: $(VENV)/.demo
+	@$(BIN)/python examples/demo.py
+
+test: $(VENV)/.test test-standard
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+test-standard: $(VENV)/.test
+	$(BIN)/python -m pytest -c tests/standard/pytest.ini --rootdir . tests/standard
+
+check: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.test
+	$(BIN)/python -m bench
+
+docs: $(VENV)/.docs
+	$(BIN)/python -m docs.settings
+	$(BIN)/mkdocs build --strict
+
+soak: $(VENV)/.test
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(JOBS) -m "not service" tests
+
+clean:
+	rm -rf $(VENV) site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

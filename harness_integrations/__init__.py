@@ -1,0 +1,1 @@
+"""Adapters: the core's readers, limits, traces and replays inside existing apps."""

@@ -1,0 +1,165 @@
+"""What a LangChain model is about to send, read as a ``Request``: one reading for all its doors."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+
+from harness_core.messages import Request
+from harness_integrations.langchain.messages import snapshots_of
+from harness_integrations.shared.snapshots import plain, tokens_of_data
+
+CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
+"""Names of the output cap, the first that is set wins."""
+
+_MODELS = ("model", "model_name", "model_id", "deployment_name")
+_READ = frozenset({
+    *CAPS, *_MODELS, "n", "temperature", "stop", "tools", "tool_choice", "response_format",
+    "reasoning_effort", "extra_body",
+})  # fmt: skip
+_PLUMBING = frozenset({
+    "_type", "stream", "streaming", "stream_usage", "stream_options", "max_retries", "timeout",
+    "request_timeout", "ls_structured_output_format", "structured_output_format",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payload:
+    """A request in LangChain's own form: what the wrapped model's methods are called with."""
+
+    messages: list[BaseMessage]
+    stop: list[str] | None
+    kwargs: Mapping[str, Any]
+    run_manager: Any = None
+    cap: int | None = None
+
+
+def model_name(model: Any, kwargs: Mapping[str, Any] | None = None) -> str:
+    """The id of the model a chat model asks for; its class's name when it has none."""
+    for source in (kwargs or {}).get("model"), *(getattr(model, name, None) for name in _MODELS):
+        if isinstance(source, str) and source:
+            return source.removeprefix("models/")
+    return type(model).__name__
+
+
+def asked_of(
+    model: BaseChatModel,
+    messages: list[BaseMessage],
+    stop: list[str] | None,
+    kwargs: Mapping[str, Any],
+    *,
+    run_manager: Any = None,
+    label: str = "chat",
+) -> Request:
+    """The request of one ``_generate`` or ``_stream``, settings of call, binding and model read.
+
+    What a body field (``extra_body``, ``model_kwargs``) sets is read as the setting it is.
+    """
+    settings = {**own_settings(model), **model._get_invocation_params(stop=stop, **kwargs)}
+    settings["model"] = model_name(model, settings)
+    request = read_request(messages, settings, label=label)
+    payload = Payload(
+        messages=messages, stop=stop, kwargs=kwargs, run_manager=run_manager, cap=request.max_output
+    )
+    return _with_payload(request, payload)
+
+
+def own_settings(model: Any) -> dict[str, Any]:
+    """The settings a model object holds that its invocation parameters may leave out."""
+    names = (*CAPS, "n", "temperature", "stop", "reasoning_effort", "extra_body")
+    found = {name: getattr(model, name, None) for name in names}
+    return {name: value for name, value in found.items() if _is_setting(value)}
+
+
+def read_request(
+    messages: Sequence[BaseMessage], settings: Mapping[str, Any], *, label: str = "chat"
+) -> Request:
+    """A request from messages and invocation parameters, as also a callback sees them."""
+    shown = snapshots_of(messages)
+    known = {name: value for name, value in settings.items() if value is not None}
+    schema, name = read_schema(known.get("response_format"))
+    body = {k: plain(v) for k, v in known.items() if k not in _READ and k not in _PLUMBING}
+    if schema is None and "response_format" in known:
+        body["response_format"] = plain(known["response_format"])
+    effort = known.get("reasoning_effort") or dict(known.get("reasoning") or {}).get("effort")
+    return Request(
+        messages=shown,
+        model=model_name(None, known),
+        max_output=next((int(known[cap]) for cap in CAPS if _is_count(known.get(cap))), None),
+        temperature=_number(known.get("temperature")),
+        schema=schema,
+        schema_name=name,
+        effort=effort if isinstance(effort, str) else None,
+        label=label,
+        extra_body={**body, **plain(dict(known.get("extra_body") or {}))},
+        tools=tuple(read_tools(known.get("tools") or ())),
+        tool_choice=read_tool_choice(known.get("tool_choice")),
+        stop=_stops(known.get("stop")),
+        n=int(known.get("n") or 1),
+        aside_tokens=tokens_of_data(shown),
+    )
+
+
+def read_tools(tools: Iterable[Any]) -> Iterable[dict[str, Any]]:
+    """Tools of any provider's form as name, description and schema."""
+    for tool in tools:
+        told = plain(tool)
+        if not isinstance(told, Mapping):
+            yield {"name": str(told)}
+            continue
+        inner = told.get("function")
+        inner = told if not isinstance(inner, Mapping) else inner
+        yield {
+            "name": inner.get("name") or told.get("type"),
+            "description": inner.get("description"),
+            "schema": inner.get("parameters") or inner.get("input_schema") or inner,
+        }
+
+
+def read_tool_choice(choice: Any) -> str | None:
+    """Which tool must be called: none, auto, required, or a name."""
+    if isinstance(choice, bool):
+        return "required" if choice else None
+    if isinstance(choice, Mapping):
+        inner = choice.get("function")
+        named = (inner or choice).get("name") if isinstance(inner or choice, Mapping) else None
+        choice = named or choice.get("type")
+    return {"any": "required"}.get(choice, choice) if isinstance(choice, str) else None
+
+
+def read_schema(response_format: Any) -> tuple[dict[str, Any] | None, str]:
+    """The JSON schema a reply must fit, and its name."""
+    if isinstance(response_format, type):
+        told = plain(response_format)
+        return (told, response_format.__name__) if isinstance(told, dict) else (None, "result")
+    if isinstance(response_format, Mapping) and response_format.get("type") == "json_schema":
+        inner = response_format.get("json_schema") or response_format
+        if isinstance(inner.get("schema"), Mapping):
+            return plain(inner["schema"]), str(inner.get("name") or "result")
+    return None, "result"
+
+
+def _with_payload(request: Request, payload: Payload) -> Request:
+    from dataclasses import replace
+
+    return replace(request, payload=payload)
+
+
+def _is_setting(value: Any) -> bool:
+    return value is not None and isinstance(value, (bool, int, float, str, list, tuple, dict))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _stops(stop: Any) -> tuple[str, ...]:
+    if isinstance(stop, str):
+        return (stop,)
+    return tuple(str(one) for one in stop or ())

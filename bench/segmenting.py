@@ -4,10 +4,12 @@ Every round has a text of its own, generated from a seed, so that no round finds
 before. The others count with tiktoken (o200k_base), as their users do.
 """
 
+import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from bench.timing import ROUNDS, interleaved, ratio
@@ -17,7 +19,7 @@ from harness_core.segmenting import segment_flow
 
 CAP = 400
 CHARS = 10_000_000
-METHODS = ("paragraph", "sentence", "recursive", "fixed", "structural")
+METHODS = ("paragraph", "sentence", "recursive", "fixed")
 
 
 def prose(seed: int, chars: int) -> list[str]:
@@ -62,18 +64,21 @@ def rows(chars: int = CHARS) -> list[dict[str, Any]]:
 
 
 def _others() -> Mapping[str, Callable[[str], object]]:
+    import llama_index.core
     import tiktoken
     from langchain_text_splitters import RecursiveCharacterTextSplitter
     from llama_index.core.node_parser import SentenceSplitter
 
+    shipped = Path(llama_index.core.__file__).parent / "_static" / "tiktoken_cache"
+    os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(shipped))  # no download
     encode = tiktoken.get_encoding("o200k_base").encode_ordinary
-    langchain = RecursiveCharacterTextSplitter(
+    recursive = RecursiveCharacterTextSplitter(
         chunk_size=CAP, chunk_overlap=0, length_function=lambda text: len(encode(text))
     )
-    llama_index = SentenceSplitter(chunk_size=CAP, chunk_overlap=0, tokenizer=encode)
+    sentence = SentenceSplitter(chunk_size=CAP, chunk_overlap=0, tokenizer=encode)
     return {
-        "LangChain RecursiveCharacterTextSplitter": langchain.split_text,
-        "LlamaIndex SentenceSplitter": llama_index.split_text,
+        "LangChain RecursiveCharacterTextSplitter": recursive.split_text,
+        "LlamaIndex SentenceSplitter": sentence.split_text,
     }
 
 

@@ -310,7 +310,9 @@ def reasons(
         for name, text in _COUNTED
         if told.get(name) not in (None, False, 0, "", [], ()) or _is_zero_cap(name, told)
     ]
-    return said or [str(told["reason"])] * ("reason" in told)
+    if said or not (why := told.get("reason") or told.get("stop_reason")):
+        return said
+    return [str(why)]
 
 
 def _derived(notes: Mapping[str, Any], evidence: Iterable[Evidence]) -> dict[str, Any]:

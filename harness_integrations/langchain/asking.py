@@ -1,7 +1,7 @@
 """What a LangChain model is about to send, read as a ``Request``: one reading for all its doors."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -57,13 +57,16 @@ def asked_of(
 
     What a body field (``extra_body``, ``model_kwargs``) sets is read as the setting it is.
     """
-    settings = {**own_settings(model), **model._get_invocation_params(stop=stop, **kwargs)}
+    own = own_settings(model)
+    settings = {**own, **model._get_invocation_params(stop=stop, **kwargs)}  # noqa: SLF001 - a wrapper's way in
     settings["model"] = model_name(model, settings)
-    request = read_request(messages, settings, label=label)
+    cap = next((cap for given in (kwargs, settings, own) if (cap := read_cap(given))), None)
+    settings = {name: value for name, value in settings.items() if name not in CAPS}
+    request = read_request(messages, {**settings, "max_tokens": cap}, label=label, given=kwargs)
     payload = Payload(
-        messages=messages, stop=stop, kwargs=kwargs, run_manager=run_manager, cap=request.max_output
+        messages=messages, stop=stop, kwargs=kwargs, run_manager=run_manager, cap=cap
     )
-    return _with_payload(request, payload)
+    return replace(request, payload=payload)
 
 
 def own_settings(model: Any) -> dict[str, Any]:
@@ -74,20 +77,28 @@ def own_settings(model: Any) -> dict[str, Any]:
 
 
 def read_request(
-    messages: Sequence[BaseMessage], settings: Mapping[str, Any], *, label: str = "chat"
+    messages: Sequence[BaseMessage],
+    settings: Mapping[str, Any],
+    *,
+    label: str = "chat",
+    given: Mapping[str, Any] | None = None,
 ) -> Request:
-    """A request from messages and invocation parameters, as also a callback sees them."""
+    """A request from messages and invocation parameters, as also a callback sees them.
+
+    ``given`` are the settings of the call itself, which all belong to the body; of the others only
+    plain ones do.
+    """
     shown = snapshots_of(messages)
     known = {name: value for name, value in settings.items() if value is not None}
     schema, name = read_schema(known.get("response_format"))
-    body = {k: plain(v) for k, v in known.items() if k not in _READ and k not in _PLUMBING}
+    body = {k: plain(v) for k, v in known.items() if _in_body(k, v, given or {})}
     if schema is None and "response_format" in known:
         body["response_format"] = plain(known["response_format"])
     effort = known.get("reasoning_effort") or dict(known.get("reasoning") or {}).get("effort")
     return Request(
         messages=shown,
         model=model_name(None, known),
-        max_output=next((int(known[cap]) for cap in CAPS if _is_count(known.get(cap))), None),
+        max_output=read_cap(known),
         temperature=_number(known.get("temperature")),
         schema=schema,
         schema_name=name,
@@ -141,10 +152,15 @@ def read_schema(response_format: Any) -> tuple[dict[str, Any] | None, str]:
     return None, "result"
 
 
-def _with_payload(request: Request, payload: Payload) -> Request:
-    from dataclasses import replace
+def read_cap(settings: Mapping[str, Any]) -> int | None:
+    """The output cap among settings, in tokens."""
+    return next((int(settings[name]) for name in CAPS if _is_count(settings.get(name))), None)
 
-    return replace(request, payload=payload)
+
+def _in_body(name: str, value: Any, given: Mapping[str, Any]) -> bool:
+    if name in _READ or name in _PLUMBING:
+        return False
+    return name in given or isinstance(value, (bool, int, float, str, Mapping))
 
 
 def _is_setting(value: Any) -> bool:

@@ -2,7 +2,8 @@
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from typing import Any
 
 import anyio
@@ -61,6 +62,19 @@ def usd(requests: float) -> float:
     return requests * ONE / 10**12
 
 
+def at_once(functions: Sequence[Callable[[], object]]) -> None:
+    """Each in a thread of its own, under this thread's settings."""
+    threads = [
+        threading.Thread(target=copy_context().run, args=(function,), daemon=True)
+        for function in functions
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in threads)
+
+
 # --- several runs on one ledger -------------------------------------------------------------------
 
 
@@ -83,15 +97,9 @@ def test_runs_that_share_a_ledger_keep_its_limits_and_end(
             anyio.run(functools.partial(tasks.arun, drive, width=program.width), backend=driver)
 
     with known_models():
-        threads = [
-            threading.Thread(target=one, args=each, daemon=True)
-            for each in zip(pair, clients, drivers, strict=True)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(30)
-        assert not any(thread.is_alive() for thread in threads)
+        at_once([
+            functools.partial(one, *each) for each in zip(pair, clients, drivers, strict=True)
+        ])  # fmt: skip
     limits = first.limits
     assert all(left_behind(trace, client) == [] for client in clients)
     assert limits.max_calls is None or trace.calls <= limits.max_calls
@@ -334,13 +342,7 @@ def run_all(flows: list[Flow[list[Reply]]], client: BaseClient, trace: Trace, dr
     if driver != "threads":
         anyio.run(main, backend=driver)
         return
-    threads = [
-        threading.Thread(target=functools.partial(sync.run, drive, width=20)) for drive in drives
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
+    at_once([functools.partial(sync.run, drive, width=20) for drive in drives])
 
 
 def test_an_unknown_price_is_refused_before_it_is_sent() -> None:

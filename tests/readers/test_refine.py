@@ -3,6 +3,14 @@
 from typing import Any
 
 import pytest
+
+from harness_core.calls.trace import Trace
+from harness_core.flows.types import Pause
+from harness_core.messages import SENTINEL
+from harness_core.pipeline import read
+from harness_core.reading.flow import make_job
+from harness_core.reading.registry import find_reader
+from harness_core.reading.spec import ReadSpec
 from tests.support.readings import (
     QUESTION,
     asked,
@@ -17,14 +25,6 @@ from tests.support.readings import (
     window,
 )
 
-from harness_core.calls.trace import Trace
-from harness_core.flows.types import Pause
-from harness_core.messages import SENTINEL
-from harness_core.pipeline import read
-from harness_core.reading.flow import make_job
-from harness_core.reading.registry import find_reader
-from harness_core.reading.spec import ReadSpec
-
 CHUNKS = chunks_of("Alpha text.", "Beta text.", "Gamma text.")
 LONG = " ".join(f"word{number}" for number in range(400))
 
@@ -35,7 +35,8 @@ def test_every_chunk_is_asked_in_order_with_the_draft_of_the_one_before() -> Non
     answer = read(CHUNKS, QUESTION, client, "refine")
     assert labels(client) == ["refine.draft", "refine.revise", "refine.revise"]
     third = asked(client)[2]
-    assert "two" in prompt(third) and "Gamma text." in prompt(third)
+    assert "two" in prompt(third)
+    assert "Gamma text." in prompt(third)
     assert "one" not in prompt(third)
     assert (answer.answer, answer.partial, answer.chunks_used) == ("three", False, [1, 2, 3])
     assert answer.evidence == []
@@ -50,8 +51,10 @@ def test_a_revision_shows_question_draft_excerpt_and_what_to_do_in_this_order() 
     read(CHUNKS, QUESTION, client, "refine")
     _, question, draft, excerpt, closing = (m.content for m in asked(client)[1].messages)
     assert question == f"Question: {QUESTION}"
-    assert draft.startswith("<draft-") and "a draft" in draft
-    assert excerpt.startswith("<new_excerpt-") and "[chunk 2]\nBeta text." in excerpt
+    assert draft.startswith("<draft-")
+    assert "a draft" in draft
+    assert excerpt.startswith("<new_excerpt-")
+    assert "[chunk 2]\nBeta text." in excerpt
     assert SENTINEL in closing
 
 
@@ -160,7 +163,9 @@ def test_a_chunk_that_was_never_visited_cannot_be_cited() -> None:
 
 def test_a_false_premise_is_carried_with_its_marker_and_read_at_the_end() -> None:
     spec = {"reader": "refine", "premise": True}
-    client = client_of({"refine": ["**FALSE_PREMISE** - It rose.", "FALSE_PREMISE: It rose by 3%."]})
+    client = client_of(
+        {"refine": ["**FALSE_PREMISE** - It rose.", "FALSE_PREMISE: It rose by 3%."]}
+    )
     answer = read(CHUNKS, QUESTION, client, spec)
     assert "FALSE_PREMISE: It rose.\n" in prompt(asked(client)[1])
     assert all("FALSE_PREMISE" in system(call) for call in asked(client))
@@ -185,13 +190,14 @@ def test_a_delay_lies_between_requests() -> None:
     spec = ReadSpec("refine", delay_between_calls=2)
     flow = find_reader("refine").reader.read(make_job(CHUNKS, QUESTION, spec, client, Trace()))
     asked_for: list[Any] = []
-    todo = next(flow)
-    while True:
-        asked_for.append(todo if isinstance(todo, Pause) else todo[0].label)
+    todo: Any = next(flow)
+    while todo is not None:
+        paused = isinstance(todo, Pause)
+        asked_for.append(todo if paused else todo[0].label)
         try:
-            todo = flow.send(None if isinstance(todo, Pause) else [client.send(todo[0])])
+            todo = flow.send(None if paused else [client.send(todo[0])])
         except StopIteration:
-            break
+            todo = None
     assert asked_for == [
         "refine.draft", Pause(2), "refine.revise", Pause(2), "refine.revise",
     ]  # fmt: skip

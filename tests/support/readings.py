@@ -91,7 +91,7 @@ def window(tokens: int, *, max_output: int = 400) -> str:
 
 def notes_of(trace: Trace, label: str) -> list[dict[str, Any]]:
     """The details of the local steps with that label."""
-    return [dict(step.detail or {}) for step in trace.steps if step.label == label]
+    return [dict(step.detail or {}) for step in trace.steps if step.local and step.label == label]
 
 
 def read_unchecked(

@@ -6,17 +6,18 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import orjson
 
 from harness_core.config import setting
 from harness_core.errors import BadSettingError, CacheError, CacheWarning, warn
 from harness_core.messages import Codec, Reply, Usage, normalised_finish, parse_json
+
+T = TypeVar("T")
 
 APPLICATION_ID = 0x48524E53
 SCHEMA = """
@@ -124,12 +125,13 @@ class ResponseCache:
         """Store a reply that is worth keeping."""
         if not self.write:
             return
-        with self._using() as database:
-            database.execute(
-                "INSERT OR REPLACE INTO replies VALUES (?, ?, ?)",
-                (key, time.time(), orjson.dumps(_packed(reply, codec))),
-            )
+        entry = (key, time.time(), orjson.dumps(_packed(reply, codec)))
+
+        def insert(database: sqlite3.Connection) -> None:
+            database.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?)", entry)
             self.writes += 1
+
+        self._using(insert, None)
 
     def flight(self, key: str) -> tuple[Flight, bool]:
         """The flight for a request, and whether it is the caller's own to land."""
@@ -149,20 +151,13 @@ class ResponseCache:
 
     def stats(self) -> CacheStats:
         """Entries and bytes of the file, hits, misses and writes of this object."""
-        entries = size = 0
-        with self._using() as database:
-            entries, size = database.execute(
-                "SELECT count(*), coalesce(sum(length(reply)), 0) FROM replies"
-            ).fetchone()
-        return CacheStats(
-            str(self.path), entries, size, self.hits, self.misses, self.writes
-        )  # fmt: skip
+        count = "SELECT count(*), coalesce(sum(length(reply)), 0) FROM replies"
+        entries, size = self._using(lambda database: database.execute(count).fetchone(), (0, 0))
+        return CacheStats(str(self.path), entries, size, self.hits, self.misses, self.writes)
 
     def clear(self) -> int:
         """Remove every entry; returns how many there were. Counters start again."""
-        removed = 0
-        with self._using() as database:
-            removed = database.execute("DELETE FROM replies").rowcount
+        removed = self._using(lambda database: database.execute("DELETE FROM replies").rowcount, 0)
         self.hits = self.misses = self.writes = 0
         return removed
 
@@ -172,6 +167,12 @@ class ResponseCache:
             if self._database is not None:
                 self._database.close()
                 self._database = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_what: object) -> None:
+        self.close()
 
     def __del__(self) -> None:
         if getattr(self, "_database", None) is not None:
@@ -204,29 +205,30 @@ class ResponseCache:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         database = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
         database.isolation_level = None
+        if database.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+            database.execute("BEGIN IMMEDIATE")  # before WAL: the mark must be in the file itself
+            database.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            database.execute(SCHEMA)
+            database.execute("COMMIT")
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA synchronous=NORMAL")
-        if database.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
-            database.execute(f"PRAGMA application_id={APPLICATION_ID}")
-        database.execute(SCHEMA)
         return database
 
     def _fetch(self, key: str) -> bytes | None:
-        row: tuple[bytes] | None = None
-        with self._using() as database:
-            row = database.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
+        query = "SELECT reply FROM replies WHERE key = ?"
+        row = self._using(lambda database: database.execute(query, (key,)).fetchone(), None)
         return row[0] if row else None
 
-    @contextmanager
-    def _using(self) -> Iterator[sqlite3.Connection]:
-        """The database under the lock; a fault of the file is said once and then ignored."""
+    def _using(self, action: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        """Do something with the database; a fault of the file is said once and then ignored."""
         try:
             with self._lock:
-                yield self._open()
+                return action(self._open())
         except (sqlite3.Error, OSError) as error:
             if not self._broken:
                 self._broken = True
                 warn(CacheWarning(f"{self.path} cannot be used as a cache ({error})"))
+            return otherwise
 
 
 _temporary: Path | None = None

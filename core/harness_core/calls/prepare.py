@@ -72,7 +72,9 @@ def prepare(asked: Request | Texts, client: Client, limits: Limits) -> Call:
     """
     if isinstance(asked, Texts):
         return _prepare_texts(asked, client, limits)
-    adapted = getattr(client, "adapted", None)  # not in the protocol: most clients take what is asked
+    adapted = getattr(
+        client, "adapted", None
+    )  # not in the protocol: most clients take what is asked
     request = with_body_settings(asked if adapted is None else adapted(asked), client)
     model = request.model or client.model
     info = model_info(model)

@@ -157,7 +157,8 @@ class Recording:
     def _recorded_refusal(self, call: Call, limits: Limits) -> Refusal | None:
         """The recorded refusal, from its stored bound, when the limit is no higher than it was."""
         waiting = self._refused.get((call.replay_key, call.demand.draw_index))
-        if not waiting or not limits.at_most(waiting[0].reason, self.trace.recorded_limits or {}):
+        recorded = self.trace.recorded_limits or self.trace.governor.limits().as_json()
+        if not waiting or not limits.at_most(waiting[0].reason, recorded):
             return None
         return waiting.pop(0) if len(waiting) > 1 else waiting[0]
 
@@ -172,8 +173,8 @@ class Recording:
         draw = call.demand.draw_index or drawer.taken + 1
         raise ReplayExhaustedError(
             f"the recording holds no reply for draw {draw} of this {call.label!r} request; it "
-            f"holds {len(drawer)} draw(s) of it. The replay makes more requests than the recorded run "
-            'did, so it does not reproduce that run. on_exhausted="flag" repeats the last '
+            f"holds {len(drawer)} draw(s) of it. The replay makes more requests than the recorded "
+            'run did, so it does not reproduce that run. on_exhausted="flag" repeats the last '
             "recorded reply instead and counts it in stats()"
         )
 

@@ -39,7 +39,7 @@ _OTHER_MINUS = "\ufe63\u207b\u208b\u2796\u02d7"
 _BEARING = "<\u2264\u2265\u00b1\u2213"
 _INNER = ".,/:'^\u00b7\u2219\u22c5\u00d7\u066b\u066c\u2044\u2215\u2236"
 _MEASURE = "%\u2030\u2031\u00b0\u207a\u207b"
-_NUMBER = re.compile(r"(?:-+[$€£¥₹]?|[$€£¥₹])?[.,]?\d")
+_NUMBER = re.compile(rf"(?:-+[$€£¥₹]?|[$€£¥₹])?[{re.escape(_INNER)}]?\d")
 _THREE = re.compile(r"\d{3}(?!\d)")
 _FRACTION = regex.compile(r"(?:\d{1,2}[/\u2044]\d{1,2}|[\u00bc-\u00be\u2150-\u215e])(?!\d)")
 _CLEANED_WORD = regex.compile(r"(?:^|[\s(\[\"'])\p{Ll}{5,}$")
@@ -58,6 +58,10 @@ _FOOTNOTE = regex.compile(
 )
 _DATED = re.compile(r"\b(?:in|since|until|till|during|before|early|late|year)\s\d{4}$")
 _NOT = re.compile(r"'t(?![^\W\d_])")
+_QUANTITY = regex.compile(r"\d[½¼¾]?[\s-]?(?:\p{L}{1,12}|%)$")
+_PER = regex.compile(r"\s?[/\u2044\u2215]\s?\p{L}")
+_LENGTH = re.compile(r"\d[\s-]?[munkcdμ\u00b5]?m$")
+_RAISED = re.compile("[23\u00b2\u00b3\u207b]")
 _SYLLABLES = re.compile("[가-힣]+")
 _PARTICLE_WORDS = """
 은 는 이 가 을 를 의 에 에서 에게 에게서 께 께서 한테 한테서 로 으로 로서 으로서 로써 으로써
@@ -101,6 +105,8 @@ class Edges:
         """Whether a piece may end before ``end``."""
         norm = self.norm
         last = kind(norm[end - 1])
+        if self._unit_goes_on(end):
+            return False
         if last is Kind.LETTER:
             return self._word_ends(end)
         if last is Kind.DIGIT:
@@ -152,6 +158,12 @@ class Edges:
         return not self._is(
             self._after(beyond + 1) if self._broken(beyond) else beyond, Kind.LETTER
         )
+
+    def _unit_goes_on(self, end: int) -> bool:
+        """Whether the unit of a number at the end is but a part of one, as of mg/kg or m²."""
+        tail = self.norm[max(0, end - 20) : end]
+        per = _PER.match(self.norm, end) and _QUANTITY.search(tail)
+        return bool(per or (_RAISED.match(self.norm, end) and _LENGTH.search(tail)))
 
     def _particle_follows(self, after: int) -> bool:
         rest = _SYLLABLES.match(self.norm, after)

@@ -4,7 +4,7 @@ import re
 
 import regex
 
-from harness_core.checks.normalise import composed, folded
+from harness_core.checks.normalise import composed, unified
 
 _LETTERS = str.maketrans({
     "ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st",
@@ -36,6 +36,6 @@ class Folded:
             length += not found["hyphen"]
             at = found.end()
         parts.append(spaced[at:])
-        self.cased = "".join(parts)
-        self.norm = folded(self.cased)
+        self.cased = unified("".join(parts))
+        self.norm = self.cased.lower()
         self.breaks = frozenset(breaks)

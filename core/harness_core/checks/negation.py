@@ -12,7 +12,7 @@ import regex
 from harness_core.checks.normalise import UNSPACED, composed, folded
 
 _WORDS = """
-not no never neither nor none without cannot cant non nobody nothing nowhere noone nay
+not no never neither nor none without cannot non nobody nothing nowhere noone nay
 failed fail fails failing failure failures lack lacks lacked lacking absence absent
 hardly scarcely barely seldom rarely little less least few fewer minus except excluding unless
 unable unlikely impossible untrue false incorrect denied denies deny denying refused refuses

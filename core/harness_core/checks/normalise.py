@@ -56,9 +56,14 @@ def composed(text: str) -> str:
     return text if text.isascii() or _STACKED.search(text) else unicodedata.normalize("NFC", text)
 
 
+def unified(text: str) -> str:
+    """``text`` with kinds of quote, dash, space and wide figure made one, case kept."""
+    return text.translate(_FOLDS)
+
+
 def folded(text: str) -> str:
-    """``text`` with quotes, dashes, spaces, wide figures and case folded, one character for one."""
-    return text.translate(_FOLDS).lower()
+    """``text`` unified and in lower case, one character for one."""
+    return unified(text).lower()
 
 
 def normalised(text: str) -> Normal:

@@ -20,7 +20,8 @@ _SCALES = by_word("""
 """)
 _LETTERS = frozenset({"k", "m", "b", "t", "mm"})
 
-_DIGITS = rf"\d+(?:(?:[.,'’·\u066b\u066c{GROUP_SPACES}]|[ ](?=\d{{3}}(?!\d)))\d+)*"
+_MARKS = rf"[.,'’·\u066b\u066c{GROUP_SPACES}]|[ ](?=\d{{3}}(?!\d))"
+_DIGITS = rf"(?:(?<![\p{{L}}\p{{Nd}}.])[.,·]\d|\d)\d*(?:(?:{_MARKS})\d+)*"
 _FRACTION_SIGN = r"[\u00bc-\u00be\u2150-\u215e]"
 _NAMED = r"(?<!\p{L}-)"
 _LABELLED = (
@@ -44,7 +45,7 @@ _NUMBER = regex.compile(
 )
 _MONEY = regex.compile(r"\p{Sc}\s?$")
 _VULGAR = regex.compile(rf"(?<!\d\s?){_FRACTION_SIGN}")
-_GROUPED = regex.compile(rf"\d{{1,3}}(?:([.,'’\u066c{GROUP_SPACES} ])\d{{3}})(?:\1\d{{3}})*")
+_GROUPED = regex.compile(rf"[1-9]\d{{0,2}}(?:([.,'’\u066c{GROUP_SPACES} ])\d{{3}})(?:\1\d{{3}})*")
 _INDIAN = regex.compile(r"\d{1,2}(?:,\d{2})+,\d{3}")
 _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺−", "0123456789-+-")
 
@@ -98,7 +99,7 @@ def _with_fraction(number: "regex.Match[str]") -> Iterator[float]:
 
 
 def _power(exponent: str | None) -> float:
-    return 10.0 ** int(exponent.translate(_SUPERSCRIPT)) if exponent else 1.0
+    return float(f"1e{exponent.translate(_SUPERSCRIPT)}") if exponent else 1.0
 
 
 def _readings(digits: str) -> Iterator[float]:

@@ -7,7 +7,7 @@ _DECORATION = r"[\p{P}\p{S}\p{Z}\s]*+"
 _CLOSING = r"[\p{Pe}\p{Pf}\p{Pi}\"'`*_]*+"
 _PREMISE = regex.compile(
     rf"""(?P<opening>{_DECORATION}) FALSE[_\ ]PREMISE (?P<closing>{_CLOSING} [^\S\r\n\u2028\u2029]*+
-    (?: [:：] | [\p{{Pd}}--\-] | -(?=\s) | [\r\n\u2028\u2029] | $ )
+    (?: [:：] | [\p{{Pd}}--\-] | -(?=\s|$) | [\r\n\u2028\u2029] | $ )
     {_CLOSING}) (?P<said>.*+)""",
     regex.IGNORECASE | regex.VERBOSE | regex.VERSION1 | regex.DOTALL,
 )

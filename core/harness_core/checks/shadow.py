@@ -78,7 +78,8 @@ class _Aligned:
 def compare_edits(pieces: Sequence[Normal], source: Source) -> Comparison:
     """How many edits the pieces of a quotation are away from ``source``, each by itself.
 
-    Similarity and coverage are means by length, the status is the worst.
+    Similarity and coverage are means by length, the status is the worst. What lies between the
+    pieces, left out by an elision, is not looked at.
     """
     try:
         aligned = [_aligned(Folded(piece.kept), source.folded) for piece in pieces]
@@ -107,8 +108,12 @@ def _aligned(piece: Folded, text: Folded) -> _Aligned:
     near = closest(piece.norm, text.norm)
     if near is None:
         nothing = not critical_tokens(piece.cased)
+        length = len(piece.norm)
         return _Aligned(
-            length=len(piece.norm), cost=float(len(piece.norm)), coverage=0.0, critical_ok=nothing
+            length=length,
+            cost=float(length),
+            coverage=0.0,
+            critical_ok=nothing,
         )
     return _beside(piece, text, near, edits_between(piece, text, near))
 

@@ -19,6 +19,7 @@ NOTHING = "NONE"
 
 _COPIED = 4  # passages that one extraction copies at the most
 _NEAR = 0.5  # of the best score, for a passage to be copied beside it
+_TABLE_CHARACTERS = 800  # from a head row to a row, that one extraction copies whole
 _SUMMARY_TOKENS = 200
 
 
@@ -84,12 +85,24 @@ def _answer(task: Task, request: Request) -> str:
 def _extract(task: Task, _request: Request) -> str:
     found = [match for match in matches(task.question, units(task.excerpts)) if match.enough]
     near = [match.unit for match in found if match.score >= _NEAR * found[0].score][:_COPIED]
-    kept = sorted(near, key=lambda unit: unit.place)
-    # the head of a table goes with its rows, each copied as it stands, as a passage of its own
-    return (
-        "\n\n".join(dict.fromkeys(t for unit in kept for t in (unit.head, unit.text) if t))
-        or NOTHING
-    )
+    texts = [text for _, text in task.excerpts]
+    kept = sorted(near, key=lambda unit: unit.place, reverse=True)
+    passages: list[str] = []
+    for unit in kept:  # last first, so that a table is copied once, down to its last row
+        passage = _passage(unit, texts)
+        if not any(passage in other for other in passages):
+            passages.append(passage)
+    return "\n\n".join(reversed(passages)) or NOTHING
+
+
+def _passage(unit: Unit, texts: Sequence[str]) -> str:
+    """The unit word for word; a row with its table from the head row on, if that is short."""
+    for text in texts if unit.head else ():
+        start = text.find(unit.head)
+        end = text.find(unit.text, start)
+        if 0 <= start < end and end - start < _TABLE_CHARACTERS:
+            return text[start : end + len(unit.text)]
+    return unit.text
 
 
 def _summarise(task: Task, request: Request) -> str:
@@ -165,7 +178,9 @@ def _treatment(covered: float, most: float) -> str:
 def _step(task: Task, request: Request) -> str:
     best = _best(task)
     if best is not None:
-        given = {"can_answer": True, "answer": _shown(task, best.unit), "next_query": ""}
+        quoted = [{"chunk": best.unit.source, "text": best.unit.text}]
+        answer = _shown(task, best.unit)
+        given = {"can_answer": True, "answer": answer, "next_query": "", "quotations": quoted}
         return _as_json(request, given)
     query = " ".join(content(task.question)) or task.question
     return _as_json(request, {"can_answer": False, "answer": "", "next_query": query})

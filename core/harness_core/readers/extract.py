@@ -269,20 +269,16 @@ def _evidence(field: Field, chunk: Chunk, given: Given) -> Evidence | None:
 
     if not given.quote or given.value is None:
         return None
-    carried = carries_value(given.value, _kind(field), given.quote, chunk.quoted)
+    carried = carries_value(given.value, field.type, given.quote, chunk.quoted)
     denied = {} if carried else {"verified": False}
     return extracted(chunk, given.quote, chunk.quoted, field=field.name, **denied)
 
 
-def _kind(field: Field) -> str:
-    return "string" if field.type == "enum" else field.type
-
-
 def _says(given: Given) -> bool:
     """Whether the quotation itself holds the placeholder, word for word."""
-    from harness_core.checks.quotations import verify_quotation
+    from harness_core.checks.quotations import is_verbatim
 
-    return bool(verify_quotation(str(given.value), given.quote).verified)
+    return is_verbatim(str(given.value), given.quote) is True
 
 
 def _quote(hit: Hit) -> str:

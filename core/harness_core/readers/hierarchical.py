@@ -70,8 +70,9 @@ class Hierarchical:
         shown = job.cut(tree.text, room, "hier.summaries")
         if shown.dropped:
             warn(OverflowWarning(
-                f"after {tree.levels} level(s) the summaries do not fit one request to {job.model!r}; "
-                f"{shown.dropped} tokens are cut; raise max_levels or use a larger window"
+                f"after {tree.levels} level(s) the summaries do not fit one request to "
+                f"{job.model!r}: {shown.dropped} tokens are cut; raise max_levels, or take a model "
+                "with a larger window"
             ))  # fmt: skip
         task = job.task("answer", [(None, shown.text)])
         reply = yield from ask(

@@ -57,6 +57,7 @@ class _Search:
     rounds: int = 0
     cut: int = 0
     refused: int = 0
+    fresh: bool = True  # whether the latest query was not looked for yet
     missing: tuple[str, ...] | None = None  # quotations of a refused step; () for none at all
 
     def ranked(self) -> list[Chunk]:
@@ -65,9 +66,9 @@ class _Search:
         return [self.job.chunks[number] for number in order]
 
     def look(self) -> Flow[bool]:
-        """Take the best unseen chunks for the latest query; False when there are none."""
+        """Take the best unseen chunks for a new query; False when there is none, or are none."""
         spec, count = self.job.spec, len(self.job.chunks)
-        if len(self.seen) == count:
+        if not self.fresh or len(self.seen) == count:
             return False
         import numpy as np
 
@@ -147,10 +148,9 @@ class Iterative:
 
     def _rounds(self, job: Job, search: _Search) -> Flow[Answer | str]:
         """The answer a step gave, or why the rounds ended without one."""
-        look = True
         while search.rounds < job.spec.max_rounds:
             search.rounds += 1
-            found = look and (yield from search.look())
+            found = yield from search.look()
             if not found and search.missing is None:
                 return "no unseen chunks"
             request = self._step(job, search)
@@ -162,13 +162,12 @@ class Iterative:
             if step is None:
                 return self._no_step(search, reply)
             outcome = self._judged(job, search, step)
-            if not isinstance(outcome, bool):
+            if outcome is not None:
                 return outcome
-            look = outcome
         return "max rounds"
 
-    def _judged(self, job: Job, search: _Search, step: Step) -> Answer | str | bool:
-        """What a step settles: an answer, why the rounds end, or whether there is a new query."""
+    def _judged(self, job: Job, search: _Search, step: Step) -> Answer | str | None:
+        """What a step settles: an answer, or why the rounds end; None for another round."""
         premise = _premise(step) if job.spec.premise else None
         if premise is not None:
             shown = verbatim(search.shown)
@@ -184,12 +183,12 @@ class Iterative:
             if rows and not search.missing:
                 return self._accepted(job, search, step.answer, rows)
             search.refused += 1
-        fresh = bool(step.next_query) and step.next_query not in search.queries
-        if fresh:
+        search.fresh = bool(step.next_query) and step.next_query not in search.queries
+        if search.fresh:
             search.queries.append(step.next_query)
         elif search.missing is None:
             return "query loop"
-        return fresh
+        return None
 
     def _accepted(
         self,

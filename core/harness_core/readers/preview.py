@@ -207,9 +207,11 @@ class Preview:
         )
 
     def _nothing(self, job: Job, skimmed: Skimmed, notes: Mapping[str, Any]) -> Answer:
-        reason = "the plan skips every section"
-        if skimmed.replies:
-            reason = why_nothing(skimmed.replies, "no section holds anything on the question")
+        reason = why_nothing(skimmed.replies, "no section holds anything on the question")
+        if not skimmed.replies:
+            reason = "the plan skips every section"
+        elif notes["dropped_chunks"]:
+            reason = "no passage fits the context window"
         return job.answer(
             SENTINEL, sent=skimmed.sent, partial=True, notes={**notes, "reason": reason}
         )

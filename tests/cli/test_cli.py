@@ -1,0 +1,178 @@
+"""The command line, end to end on the bundled report with the extractive default."""
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from harness_core import Trace, example_document
+from harness_integrations.cli.app import app
+from tests.support.openai_server import OpenAIServer
+
+REPORT = example_document("pdf")
+QUESTION = "How big was the deficit of the pension scheme?"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+@pytest.fixture(autouse=True)
+def _as_in_a_pipe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def test_ask_prints_the_answer_and_says_what_answered() -> None:
+    done = run("ask", REPORT, QUESTION, "--recipe", "needle", "--max-tokens", 120)
+    assert done.exit_code == 0
+    assert "£5.9 million" in done.stdout
+    assert "extractive default" in done.stderr
+    assert "$0.0000" in done.stderr
+
+
+def test_a_recording_replays_to_the_same_answer_with_sockets_blocked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = run("ask", REPORT, QUESTION, "--recipe", "needle", "--trace", "run.jsonl")
+
+    def refuse(*args: object) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    again = run("replay", "run.jsonl", REPORT, QUESTION)
+    assert (again.exit_code, again.stdout) == (0, asked.stdout)
+
+
+@pytest.mark.parametrize("recipe", ["fast", "thorough", "precise", "survey", "narrative", "auto"])
+def test_recipe_reader_and_settings_come_from_the_recording(recipe: str) -> None:
+    asked = run("ask", REPORT, QUESTION, "--recipe", recipe, "--trace", "run.jsonl",
+                "--max-tokens", 400, "--json")  # fmt: skip
+    again = run("replay", "run.jsonl", REPORT, QUESTION, "--json")
+    assert again.exit_code == 0, again.stderr
+    first, second = json.loads(asked.stdout), json.loads(again.stdout)
+    for field in ("answer", "reader", "chunks_used", "evidence", "signature"):
+        assert first[field] == second[field]
+
+
+def test_one_changed_word_is_a_replay_miss_with_exit_code_4() -> None:
+    run("ask", REPORT, QUESTION, "--recipe", "needle", "--trace", "run.jsonl")
+    missed = run("replay", "run.jsonl", REPORT, QUESTION.replace("big", "large"))
+    assert missed.exit_code == 4
+    assert "no recorded reply" in missed.stderr
+    assert missed.stdout == ""
+
+
+def test_an_existing_trace_is_an_error_unless_it_is_resumed() -> None:
+    first = run("ask", REPORT, QUESTION, "--recipe", "thorough", "--trace", "run.jsonl")
+    steps = len(Trace.load("run.jsonl").steps)
+    assert run("ask", REPORT, QUESTION, "--trace", "run.jsonl").exit_code == 2
+    again = run("ask", REPORT, QUESTION, "--recipe", "thorough", "--trace", "run.jsonl", "--resume")
+    assert (again.exit_code, again.stdout) == (0, first.stdout)
+    assert len(Trace.load("run.jsonl").steps) == steps
+
+
+def test_a_limit_that_lets_nothing_through_is_exit_code_3() -> None:
+    refused = run("ask", REPORT, QUESTION, "--recipe", "thorough", "--max-calls", 1)
+    assert refused.exit_code == 3
+    assert "max_calls" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("ask", "no_such.pdf", QUESTION), "no_such.pdf"),
+        (("ask", ".", QUESTION), "folder"),
+        (("ask", REPORT, "   "), "question"),
+        (("ask", REPORT, QUESTION, "--recipe", "nope"), "nope"),
+        (("ask", REPORT, QUESTION, "--reader", "nope"), "nope"),
+        (("ask", REPORT, QUESTION, "--cache", "."), "directory"),
+        (("ask", REPORT, QUESTION, "--model", "langchain:gpt"), "langchain:provider:model"),
+        (("replay", "no_such.jsonl", REPORT, QUESTION), "no_such.jsonl"),
+        (("trace", "show", "no_such.jsonl"), "no_such.jsonl"),
+        (("ask", REPORT), "Missing argument"),
+    ],
+)
+def test_bad_use_is_one_clear_line_and_exit_code_2(
+    arguments: tuple[str, ...], said: str
+) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ask", REPORT, QUESTION, "--json"),
+        ("estimate", REPORT, QUESTION, "--json"),
+        ("models", "--json"),
+        ("recipes", "--json"),
+        ("readers", "--json"),
+    ],
+)
+def test_json_is_all_that_is_printed(arguments: tuple[str, ...]) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 0
+    json.loads(done.stdout)
+    assert done.stderr == ""
+
+
+def test_trace_show_and_cost_read_a_recording() -> None:
+    run("ask", REPORT, QUESTION, "--recipe", "thorough", "--trace", "run.jsonl")
+    shown = run("trace", "show", "run.jsonl")
+    assert "map.answer" in shown.stdout
+    bill = json.loads(run("trace", "cost", "run.jsonl", "--json").stdout)
+    assert [(row["model"], row["usd"]) for row in bill] == [("extractive", 0)]
+    assert json.loads(run("trace", "show", "run.jsonl", "--json").stdout)["steps"]
+
+
+def test_a_cache_answers_a_repeat() -> None:
+    run("ask", REPORT, QUESTION, "--cache", "replies.sqlite3")
+    again = run("ask", REPORT, QUESTION, "--cache", "replies.sqlite3")
+    assert "1 cached" in again.stderr
+
+
+def test_a_model_is_named_with_its_limit_before_anything_is_spent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with OpenAIServer(reply=lambda messages: "The deficit was £5.9 million.") as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        from harness_core import override
+
+        with override(api_base=server.url):
+            done = run("ask", REPORT, QUESTION, "--model", "gpt-4o-mini", "--recipe", "fast",
+                       "--max-cost", "0.5")  # fmt: skip
+        assert len(server.requests) == 1
+    assert done.exit_code == 0
+    assert done.stderr.startswith("model gpt-4o-mini; spends at most $0.5\n")
+    assert "sk-test" not in done.stderr + done.stdout
+
+
+def test_a_model_without_a_key_is_an_error_before_the_document_is_read() -> None:
+    done = run("ask", REPORT, QUESTION, "--model", "gpt-4o-mini")
+    assert done.exit_code == 2
+    assert "OPENAI_API_KEY" in done.stderr
+
+
+def test_a_partial_answer_is_printed_with_its_reasons_and_exit_code_0() -> None:
+    done = run("ask", REPORT, QUESTION, "--recipe", "fast", "--max-tokens", 1_000_000)
+    assert done.exit_code == 0
+
+
+def test_without_the_extra_one_sentence_says_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['typer'] = None\n"
+        "from harness_integrations.cli import main\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)  # noqa: S603
+    assert done.returncode == 2
+    assert "harness-integrations[cli]" in done.stderr

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-ROOMS = ("counting", "segmenting", "overhead", "replaying", "quotations", "langchain", "llama_index")
+ROOMS = (
+    "counting",
+    "segmenting",
+    "overhead",
+    "replaying",
+    "quotations",
+    "langchain",
+    "llama_index",
+)
 SHOWN = ("harness-integrations", "langchain-core", "langchain-classic", "llama-index-core", "vcrpy",
          "tiktoken", "rank-bm25", "rapidfuzz")  # fmt: skip
 

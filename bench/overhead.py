@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.timing import interleaved, ratio, wall_seconds
-
 from harness_core import BaseClient, Governor, Reply, Request, Trace, new_chunks, read
 from harness_core.documents.types import Chunks
 from harness_core.models import register_model
@@ -16,13 +15,13 @@ from harness_core.models import register_model
 CHUNKS = 1000
 TEXT = "The harbour office counted ships, crews and cargo in every month of that year. " * 18
 REPLY = "In that month the harbour office counted forty ships and three hundred crew."
-NO_LIMITS = {"max_calls": None, "max_cost_usd": None}
 
 
 def rows() -> list[dict[str, Any]]:
     """One row per comparison."""
-    warnings.simplefilter("ignore")
-    return [*_per_call(), _parallel(), _import_time()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the chains compared with are deprecated
+        return [*_per_call(), _parallel(), _import_time()]
 
 
 class _Instant(BaseClient):
@@ -44,11 +43,13 @@ def _chunks(count: int) -> Chunks:
 
 
 def _ours(count: int, width: int, seconds: float = 0.0) -> Callable[[], int]:
-    register_model("bench-model", context_window=128_000, max_output=4096, input_usd=2, output_usd=8)
+    register_model(
+        "bench-model", context_window=128_000, max_output=4096, input_usd=2, output_usd=8
+    )
     chunks = _chunks(count)
 
     def run() -> int:
-        trace = Trace(Governor(**NO_LIMITS))
+        trace = Trace(Governor(max_calls=None, max_cost_usd=None))
         spec = {"reader": "map_reduce", "max_concurrency": width}
         answer = read(chunks, "How many ships?", _Instant(seconds), spec, trace=trace)
         return answer.totals().calls
@@ -149,11 +150,12 @@ def _import_time() -> dict[str, Any]:
     def seconds(code: str) -> float:
         timed = f"import time; s = time.process_time(); {code}; print(time.process_time() - s)"
         runs = [
-            float(subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True,
-                                 check=True).stdout)  # noqa: S603 - our own interpreter
+            subprocess.run(
+                [sys.executable, "-c", timed], capture_output=True, text=True, check=True
+            )
             for _ in range(5)
-        ]  # fmt: skip
-        return min(runs)
+        ]
+        return min(float(run.stdout) for run in runs)
 
     found = seconds("import harness_core; harness_core.read, harness_core.Trace")
     return {

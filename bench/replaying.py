@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from bench.timing import interleaved, ratio
-
 from harness_core import BaseClient, Governor, ReplayClient, Reply, Request, Trace
 from harness_core.calls.api import run_flow
 from harness_core.flows.ask import ask_all
@@ -16,7 +15,6 @@ from harness_core.models import register_model
 
 STEPS = 1000
 PROMPT = "The harbour office counted ships and cargo. " * 90
-NO_LIMITS = {"max_calls": None, "max_cost_usd": None}
 
 
 def rows() -> list[dict[str, Any]]:
@@ -27,11 +25,11 @@ def rows() -> list[dict[str, Any]]:
 
     def replayed() -> None:
         client = ReplayClient(trace)
-        run_flow(_asking(), client, Trace(Governor(**NO_LIMITS)), width=1)
+        run_flow(_asking(), client, Trace(Governor(max_calls=None, max_cost_usd=None)), width=1)
 
     def played() -> None:
         import httpx
-        import vcr
+        import vcr  # type: ignore[import-untyped]  # ships no types
 
         matching = ["method", "uri", "body"]
         with vcr.use_cassette(str(cassette), record_mode="none", match_on=matching):
@@ -69,9 +67,11 @@ def _asking() -> Any:
 
 
 def _recorded(folder: Path) -> Path:
-    register_model("bench-model", context_window=128_000, max_output=4096, input_usd=2, output_usd=8)
+    register_model(
+        "bench-model", context_window=128_000, max_output=4096, input_usd=2, output_usd=8
+    )
     path = folder / "run.jsonl"
-    trace = Trace(Governor(**NO_LIMITS), path=path)
+    trace = Trace(Governor(max_calls=None, max_cost_usd=None), path=path)
     run_flow(_asking(), _Instant(), trace, width=1)
     trace.close()
     return path
@@ -83,7 +83,7 @@ def _body(number: int) -> dict[str, Any]:
 
 def _cassette(folder: Path) -> Path:
     """A cassette as vcrpy writes it, made by hand: recording it would take minutes."""
-    import yaml
+    import yaml  # type: ignore[import-untyped]  # vcrpy brings it, without types
 
     interactions = [
         {

@@ -16,9 +16,9 @@ def settings_page() -> str:
     rows = "\n".join(_row(row) for row in SETTINGS)
     return f"""# Settings
 
-Process defaults. `configure(name=value)` sets one and returns the former values, `override(name=value)`
-sets it for a `with` block (safe in threads and tasks), and `HARNESS_NAME` in the environment sets it
-when it is first read.
+Process defaults. `configure(name=value)` sets one and returns the former values,
+`override(name=value)` sets it for a `with` block (safe in threads and tasks), and `HARNESS_NAME`
+in the environment sets it when it is first read.
 
 | setting | default | values | what it does |
 |---|---|---|---|

@@ -40,12 +40,14 @@ def main(question: str = QUESTION) -> None:
         max_tokens=CHUNK_TOKENS,
     )
     totals = answer.totals()
-    print(f"Document   {Path(report).name}, {answer.document['pages'] if answer.document else '?'} pages")
+    print(f"Document   {Path(report).name}")
     print(f"Question   {question}")
     print(f"Answer     {answer.wording()}")
     print(f"Stands at  {cited_places(answer)}")
     print(f"Complete   {'no: ' + '; '.join(answer.reasons()) if answer.partial else 'yes'}")
-    print(f"Bill       ${totals.usd:.4f} for {totals.calls} request(s), {totals.tokens_in} tokens in")
+    print(
+        f"Bill       ${totals.usd:.4f} for {totals.calls} request(s), {totals.tokens_in} tokens in"
+    )
     print(f"Recorded   {recording}")
 
     client = ReplayClient(recording)

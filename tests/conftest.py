@@ -42,7 +42,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only loopback and unix sockets connect."""
     import socket
 
@@ -55,7 +55,6 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return connect(self, address)  # type: ignore[arg-type]  # handed on as it came
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
-    yield
 
 
 @pytest.fixture(autouse=True)

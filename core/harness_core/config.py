@@ -1,7 +1,7 @@
 """Process defaults: one table of settings, overridable for a scope, readable from the environment.
 
 Settings are read when they are used, never when an object is made. ``override`` is a context
-variable: it holds for the ``with`` block, in this task or thread and in the workers started from it.
+variable: it holds for the ``with`` block, in this task or thread and in workers started from it.
 """
 
 import contextlib

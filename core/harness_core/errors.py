@@ -1,7 +1,7 @@
 """What can go wrong, by class. Catching by class is a public contract; so is ``code``.
 
 Errors derive from ``HarnessError``, warnings from ``HarnessWarning``. Where a builtin fits it is a
-second base (``FileNotFoundError``, ``ImportError``), so code that knows nothing of us still catches.
+second base (``FileNotFoundError``, ``ImportError``), so code that knows nothing of us catches too.
 
     HarnessError
         AuthError > BadKeyError            HeaderError
@@ -28,7 +28,86 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
-__all__: list[str] = []  # filled below: every class of this module is public
+__all__ = [
+    "AmbiguousNameWarning",
+    "AuthError",
+    "BadCorrectWarning",
+    "BadEnsembleError",
+    "BadKeyError",
+    "BadOverrideError",
+    "BadQuestionError",
+    "BadReaderError",
+    "BadRecipeError",
+    "BadSettingError",
+    "BadSettingWarning",
+    "BrokenDocumentError",
+    "BudgetError",
+    "CacheError",
+    "CacheWarning",
+    "CallCapError",
+    "CallCapWarning",
+    "CapUnenforceableError",
+    "ClampedWarning",
+    "CleanUnmappedWarning",
+    "CostCapError",
+    "CostCapWarning",
+    "DeprecatedWarning",
+    "DimMismatchError",
+    "DocxMediaSkippedWarning",
+    "DuplicateRecipeWarning",
+    "EffortUnknownWarning",
+    "EffortUnsupportedWarning",
+    "EmbedError",
+    "EmbedFallbackWarning",
+    "EmptyChunksError",
+    "EmptyDocumentError",
+    "EncryptedDocumentError",
+    "EnsembleDegenerateWarning",
+    "ExtractUnresolvedWarning",
+    "HarnessError",
+    "HarnessWarning",
+    "HeaderError",
+    "IterativeDegradedWarning",
+    "MissingDepError",
+    "ModelFixedWarning",
+    "NearMissWarning",
+    "NoCriteriaError",
+    "NoEmbeddingsWarning",
+    "NoFieldsError",
+    "NoRecipesError",
+    "OcrFailedWarning",
+    "OcrUnavailableWarning",
+    "OverflowError",
+    "OverflowWarning",
+    "OverrunWarning",
+    "ParallelShareWarning",
+    "PathAsTextWarning",
+    "PreviewDegradedWarning",
+    "RecipeFailedWarning",
+    "ReplayEmptyError",
+    "ReplayExhaustedError",
+    "ReplayMissError",
+    "ReplayNoEmbeddingsWarning",
+    "ReplayUnreadableError",
+    "RequestFailed",
+    "RequestRefused",
+    "RerankDegradedWarning",
+    "RerankPrefilterWarning",
+    "ReservedNameError",
+    "SegmentFallbackWarning",
+    "SourceNotFoundError",
+    "TemperatureUnsupportedWarning",
+    "TooLargeError",
+    "TraceError",
+    "UnknownEffortKeyError",
+    "UnknownMethodError",
+    "UnknownModelError",
+    "UnknownModelWarning",
+    "UnknownOverrideError",
+    "UnpricedModelError",
+    "UnsupportedFormatError",
+    "UrlError",
+]
 
 
 def _snake(name: str) -> str:
@@ -395,13 +474,6 @@ class ExtractUnresolvedWarning(HarnessWarning):
 
 class DeprecatedWarning(HarnessWarning):
     """A name that will go away."""
-
-
-__all__ = sorted(
-    name
-    for name, value in globals().items()
-    if isinstance(value, type) and issubclass(value, (HarnessError, HarnessWarning))
-)
 
 
 # --- saying it ----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ as a ``Reply`` with ``ok=False``; only errors that must stop a run are raised.
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 SENTINEL = "NOT_IN_DOCUMENT"
 """The reply of a model that did not find the answer in what it was shown."""
 
-Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 Provenance = Literal["reported", "counted", "estimated", "bound"]
 OnText: TypeAlias = Callable[[str], None]
@@ -157,7 +156,7 @@ class Reply:
 
         Raises:
             RequestRefused: a limit refused the request.
-            RequestFailed: the request failed; chained to the provider's exception when there is one.
+            RequestFailed: it failed; chained to the provider's exception when there is one.
         """
         if self.refused:
             raise RequestRefused(self.error or "", self.reason or "", self.label, self.model)
@@ -289,7 +288,7 @@ class BaseClient:
     cache: Any = None
 
     def with_cache(self, cache: Any) -> Self:
-        """This client with ``cache`` (a ``ResponseCache``) attached; None detaches."""
+        """The client with ``cache`` (a ``ResponseCache``) attached; None detaches."""
         import copy
 
         twin = copy.copy(self)

@@ -77,7 +77,9 @@ def ask(
     trace: Annotated[Path | None, typer.Option(help="A file that records the run.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on with the run in --trace.")] = False,
     cite: Annotated[bool, typer.Option(help="Ask for [chunk N] citations.")] = False,
-    premise: Annotated[bool, typer.Option(help="Check what the question takes for granted.")] = False,
+    premise: Annotated[
+        bool, typer.Option(help="Check what the question takes for granted.")
+    ] = False,
     verify: Annotated[bool, typer.Option(help="Check every quotation.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -137,7 +139,7 @@ def replay(
     question: QuestionArgument,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a recording again: recipe, model, settings and limits are the recording's. Sends nothing."""
+    """Run a recording again, with its recipe, model, settings and limits. Sends nothing."""
     with clear_errors():
         client = ReplayClient(trace)
         recorded = client.recording.trace
@@ -245,4 +247,3 @@ def _recorded_settings(recorded: Trace) -> dict[str, Any]:
 
 def _recorded_governor(recorded: Trace) -> Governor:
     return Governor(**(recorded.recorded_limits or {}))
-

@@ -17,7 +17,9 @@ def client_for(model: str | None) -> tuple[Client, str | None]:
         MissingDepError: a LangChain model without LangChain.
     """
     named = model or os.environ.get("HARNESS_MODEL", "").strip() or None
-    if named == "extractive" or (named is None and not os.environ.get("OPENAI_API_KEY", "").strip()):
+    if named == "extractive" or (
+        named is None and not os.environ.get("OPENAI_API_KEY", "").strip()
+    ):
         note = (
             None
             if named
@@ -51,4 +53,3 @@ def _langchain(name: str) -> Client:
         raise MissingDepError(str(error)) from error
     except ValueError as error:
         raise BadSettingError(str(error)) from error
-

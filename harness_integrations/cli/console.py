@@ -38,7 +38,9 @@ def print_json(value: Any) -> None:
     if isinstance(value, str):
         sys.stdout.write(f"{value}\n")
     else:
-        sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode() + "\n")
+        sys.stdout.write(
+            orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode() + "\n"
+        )
 
 
 def print_answer(answer: Answer) -> None:

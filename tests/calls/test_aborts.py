@@ -317,9 +317,7 @@ def test_a_failed_write_stops_the_run_after_what_is_in_flight_has_landed(
             if driver == "threads":
                 sync.run(drive, width=program.width)
             else:
-                anyio.run(
-                    functools.partial(tasks.arun, drive, width=program.width), backend=driver
-                )
+                anyio.run(functools.partial(tasks.arun, drive, width=program.width), backend=driver)
         except TraceError:
             failed = True
     account = expected(program)

@@ -30,9 +30,7 @@ HELLO = "What was revenue?"
 SCHEMA = {"type": "object", "properties": {"v": {"type": "number"}}, "required": ["v"]}
 
 
-def counting(
-    cache: ResponseCache, fn: Callable[..., Any] = lambda _m: "x"
-) -> MockClient:
+def counting(cache: ResponseCache, fn: Callable[..., Any] = lambda _m: "x") -> MockClient:
     return MockClient(fn).with_cache(cache)
 
 
@@ -143,9 +141,7 @@ def change(path: Path, old: bytes, new: bytes) -> None:
         (b'"usage":[', b'"usage":["many",'),
     ],
 )  # core 59
-def test_an_entry_of_another_shape_is_a_miss(
-    cache: ResponseCache, old: bytes, new: bytes
-) -> None:
+def test_an_entry_of_another_shape_is_a_miss(cache: ResponseCache, old: bytes, new: bytes) -> None:
     client = counting(cache)
     call(client, HELLO)
     change(cache.path, old, new)
@@ -285,31 +281,34 @@ def test_identical_requests_on_their_way_are_sent_once_and_only_where_a_cache_is
         assert Concurrent.sent == sent
 
 
-class Coded(MockClient):
-    class codec:  # noqa: N801 - an attribute of the client
-        @staticmethod
-        def pack(reply: Reply) -> Any:
-            return {"packed": reply.raw}
+class Packing:
+    """Packs what it is given, or fails to."""
 
-        @staticmethod
-        def unpack(stored: Any) -> Any:
-            return stored["packed"]
+    def __init__(self, fault: Exception | None = None) -> None:
+        self.fault = fault
+
+    def pack(self, reply: Reply) -> Any:
+        if self.fault is not None:
+            raise self.fault
+        return {"packed": reply.raw}
+
+    def unpack(self, stored: Any) -> Any:
+        return stored["packed"]
+
+
+def coded(codec: Packing, cache: ResponseCache) -> MockClient:
+    client = MockClient(lambda _m: Reply(ok=True, text="x", raw="theirs")).with_cache(cache)
+    client.codec = codec
+    return client
 
 
 def test_a_codec_carries_a_raw_reply_through_the_cache(cache: ResponseCache) -> None:
-    client = Coded(lambda _m: Reply(ok=True, text="x", raw="theirs")).with_cache(cache)
+    client = coded(Packing(), cache)
     assert [call(client, HELLO).raw for _ in range(2)] == ["theirs", "theirs"]
 
 
 def test_what_was_paid_for_is_kept_when_a_codec_fails(cache: ResponseCache) -> None:
-    class Broken(MockClient):
-        class codec:  # noqa: N801 - an attribute of the client
-            @staticmethod
-            def pack(reply: Reply) -> Any:
-                raise LookupError("a bug in an adapter")
-
-    trace = Trace()
-    client = Broken(lambda _m: Reply(ok=True, text="x", raw="theirs")).with_cache(cache)
+    trace, client = Trace(), coded(Packing(LookupError("a bug in an adapter")), cache)
     with pytest.raises(LookupError):
         call(client, HELLO, trace=trace)
     assert [s.response for s in trace.steps] == ["x"]

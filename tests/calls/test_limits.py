@@ -42,7 +42,9 @@ def test_a_run_may_end_exactly_at_its_limit() -> None:  # core 78
         # (3 words + 5) x 3 + 8 x 15 = 144 USD per million
         for before, ok in ((0.999856, True), (0.999857, False), (1.0, False)):
             trace = spent(before, 1)
-            reply = call(MockClient(lambda _m: "x"), HELLO, model="priced", max_output=8, trace=trace)
+            reply = call(
+                MockClient(lambda _m: "x"), HELLO, model="priced", max_output=8, trace=trace
+            )
             assert reply.ok is ok, before
             assert trace.stop_reason == (None if ok else "cost")
         for none in (None, math.inf):
@@ -140,8 +142,13 @@ def test_the_cap_that_is_sent_is_held_to_max_output_tokens() -> None:
 
 def test_an_unpriced_model_is_refused_under_a_spending_limit_and_a_mock_is_not() -> None:
     """core 84"""
-    sent = []
-    client = CallableClient(lambda m: sent.append(m) or "x", model="no-price")
+    sent: list[Any] = []
+
+    def sending(messages: Any) -> str:
+        sent.append(messages)
+        return "x"
+
+    client = CallableClient(sending, model="no-price")
     reply = call(client, HELLO)
     assert (reply.reason, sent) == ("unpriced", [])
     assert "register_model" in (reply.error or "")
@@ -176,7 +183,10 @@ def test_tokens_are_held_to_prompt_bound_and_cap_and_hits_to_their_real_size(
 ) -> None:
     client = MockClient(lambda _m: "x").with_cache(cache)
     with override(tokenizer="words", safety_margin=0.0):
-        small = {"max_output": 12, "model": "priced"}  # 3 + 5 + 12 = 20 at the most, 4 taken
+        small: dict[str, Any] = {
+            "max_output": 12,
+            "model": "priced",
+        }  # 3 + 5 + 12 = 20 at the most, 4 taken
         assert call(client, HELLO, **small, trace=Trace(Governor(max_tokens_total=19))).reason == (
             "tokens"
         )
@@ -222,7 +232,7 @@ def test_embeddings_count_as_calls_and_tokens() -> None:  # core 109
     assert trace.steps[0].kind == "embedding"
 
 
-# --- raising, and one budget for what runs inside --------------------------------------------------
+# --- raising, and one budget for what runs inside -----------------------------------------------
 
 
 def test_a_governor_may_raise_what_it_refuses() -> None:

@@ -47,13 +47,13 @@ FAULTS: dict[str, tuple[ModuleType, tuple[tuple[str, str], ...]]] = {
             ("for most, taken, held, refuse in (", "for most, taken, held, refuse in sorted(("),
             (
                 "        ):\n            if most",
-                "        ), key=lambda test: test[0] is None or test[1] <= test[0]):\n            if most",
+                "        ), key=lambda x: x[0] is None or x[1] <= x[0]):\n            if most",
             ),
         ),
     ),
     "refuses when the window is closed": (
         ledger,
-        (("patient = (yield Wait(ticket)) is not False", "patient = (yield Wait(ticket)) and False"),),
+        (("(yield Wait(ticket)) is not False", "(yield Wait(ticket)) and False"),),
     ),
     "a hit is held to the spending limit": (
         exchange,

@@ -1,4 +1,4 @@
-"""Random programs of requests decide, at any width and in any driver, as one request after another."""
+"""Random programs decide, at any width and in any driver, as one request after another does."""
 
 import sys
 import tempfile

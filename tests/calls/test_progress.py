@@ -18,8 +18,7 @@ from harness_core.messages import Message, Request
 
 def requests(n: int, **more: Any) -> list[Request]:
     return [
-        Request(messages=(Message("user", f"q {k}"),), label="map.answer", **more)
-        for k in range(n)
+        Request(messages=(Message("user", f"q {k}"),), label="map.answer", **more) for k in range(n)
     ]
 
 

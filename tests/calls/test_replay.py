@@ -39,9 +39,7 @@ def shouted(messages: Any) -> Reply:
     return Reply(ok=True, text=messages[0]["content"].upper(), usage=usage)
 
 
-def record(
-    *texts: str, governor: Governor | None = None, fn: Any = None, **more: Any
-) -> Trace:
+def record(*texts: str, governor: Governor | None = None, fn: Any = None, **more: Any) -> Trace:
     trace = Trace(governor)
     client = CallableClient(fn or shouted, model="priced")
     for text in texts:
@@ -49,7 +47,9 @@ def record(
     return trace
 
 
-def replay(client: ReplayClient, *texts: str, trace: Trace | None = None, **more: Any) -> list[Reply]:
+def replay(
+    client: ReplayClient, *texts: str, trace: Trace | None = None, **more: Any
+) -> list[Reply]:
     run = trace or Trace()
     return [call(client, text, max_output=100, trace=run, **more) for text in texts]
 
@@ -91,7 +91,7 @@ def test_draws_are_found_by_their_own_index() -> None:
     again = ReplayClient(trace)
     found = [call(again, "same", draw_index=draw).text for draw in (3, 1, 2, 0, 0)]
     assert found == ["4", "2", "1", "0", "3"]
-    with pytest.raises(ReplayExhaustedError, match="draw 4 .*holds 5 draw"):
+    with pytest.raises(ReplayExhaustedError, match=r"draw 4 .*holds 5 draw"):
         call(again, "same", draw_index=4)
 
 
@@ -106,7 +106,7 @@ def test_an_unrecorded_prompt_is_a_miss_and_not_strictly_a_failed_reply() -> Non
 
 
 def test_a_miss_says_where_the_prompt_first_differs() -> None:
-    with pytest.raises(ReplayMissError, match=r"differs at character 4: 'what else' .*'what now'"):
+    with pytest.raises(ReplayMissError, match=r"differs at character 5: 'what else' .*'what now'"):
         replay(ReplayClient(record("what else")), "what now")
 
 
@@ -171,10 +171,10 @@ def test_a_recording_of_two_client_models_answers_both() -> None:  # core 121
     trace = noted()
     trace.note("preflight", model="other", settings={})
     assert [r.text for r in replay(ReplayClient(trace), "a", "b")] == ["A", "cheap"]
-    call(CallableClient(lambda _m: "x", model="thinker"), "b", max_output=100, trace=trace)
+    call(CallableClient(lambda _m: "x", model="thinker"), "a", max_output=100, trace=trace)
     trace.note("preflight", model="thinker", settings={})
     with pytest.raises(ReplayMissError):
-        replay(ReplayClient(trace), "b")
+        replay(ReplayClient(trace), "a")
 
 
 def test_a_recorded_failure_fails_again() -> None:
@@ -239,8 +239,7 @@ def test_a_request_that_was_answered_and_later_refused_replays_both() -> None:
 
 
 def test_calls_and_tokens_stop_a_replay_where_they_stopped_the_run() -> None:
-    for limits in ({"max_calls": 2}, {"max_tokens_total": 130}):
-        governor = Governor(**limits)
+    for governor in (Governor(max_calls=2), Governor(max_tokens_total=130)):
         recorded = record(*TEXTS, governor=governor)
         again = Trace(governor)
         replies = replay(ReplayClient(recorded), *TEXTS, trace=again)
@@ -290,7 +289,8 @@ def test_recorded_vectors_are_given_again_and_missing_ones_are_a_failure() -> No
         (again,) = sync.run(governed(ask_vectors([wanted]), Run(client, Trace())))
         assert again.ok is kept
         if kept:
-            assert again.vectors is not None and first.vectors is not None
+            assert again.vectors is not None
+            assert first.vectors is not None
             assert again.vectors.tolist() == first.vectors.tolist()
 
 

@@ -114,7 +114,7 @@ def demand(pico: int = 0, label: str = "r") -> Demand:
     return Demand(label=label, model="m", tokens=1, pico=pico)
 
 
-def looked(flow: Any, answer: bool | None = None) -> Hold | Any:
+def looked(flow: Any, answer: bool | None = None) -> Any:
     """What a hold comes to, or what it waits for."""
     try:
         return flow.send(answer)
@@ -347,7 +347,12 @@ def run_all(flows: list[Flow[list[Reply]]], client: BaseClient, trace: Trace, dr
 
 def test_an_unknown_price_is_refused_before_it_is_sent() -> None:
     sent: list[str] = []
-    client = Calling(lambda request: sent.append(request.label) or "x")
+
+    def sending(request: Request) -> str:
+        sent.append(request.label)
+        return "x"
+
+    client = Calling(sending)
     with known_models():
         trace = Trace(Governor(max_cost_usd=0.10))
         one = Request(messages=(Message("user", "x"),), model="unpriced", max_output=5)

@@ -68,9 +68,7 @@ def _models() -> Any:
         yield
 
 
-def opened(
-    client: BaseClient, trace: Trace
-) -> Generator[Any, None, Reply]:
+def opened(client: BaseClient, trace: Trace) -> Generator[Any, None, Reply]:
     return stream(exchange(REQUEST, Run(client, trace), streamed=True), joined)
 
 
@@ -185,7 +183,9 @@ def test_a_client_that_cannot_stream_gives_its_one_reply() -> None:
 @pytest.mark.anyio
 async def test_an_async_stream_ends_with_its_reply() -> None:
     trace, client = Trace(), Spelling("It", "rose.")
-    pieces = [p async for p in astream(exchange(REQUEST, Run(client, trace), streamed=True), joined)]
+    pieces = [
+        p async for p in astream(exchange(REQUEST, Run(client, trace), streamed=True), joined)
+    ]
     assert pieces[:2] == ["It", "rose."]
     assert pieces[2].text == "It rose."
     assert client.was_inside == [True, True]
@@ -223,9 +223,7 @@ async def test_a_cancelled_async_stream_is_settled() -> None:
         (["It ", "rose."], "It rose."),
     ],
 )
-def test_a_sentinel_is_never_streamed_and_everything_else_is(
-    pieces: list[str], heard: str
-) -> None:
+def test_a_sentinel_is_never_streamed_and_everything_else_is(pieces: list[str], heard: str) -> None:
     said: list[str] = []
     on_text = HeldBack(said.append)
     for piece in pieces:

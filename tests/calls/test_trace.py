@@ -1,6 +1,6 @@
 """The trace: one account of everything, in memory and on disk.
 
-105 and 107 are about answers and comparisons, 108's printed form of embeddings about the embed room.
+105 and 107 are about answers and comparisons.
 """
 
 import json
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -200,7 +200,7 @@ def test_an_auth_error_is_a_free_step_and_stops() -> None:
 def test_no_secret_is_in_a_trace() -> None:
     class Secretive(MockClient):
         base_url = "https://ana:swordfish@host.example/v1?key=swordfish"
-        extra_body = {"password": "swordfish"}
+        extra_body: Mapping[str, Any] = {"password": "swordfish"}
 
     with override(api_headers={"x-key": "swordfish"}, api_base="https://a:swordfish@h.example"):
         trace = Trace()
@@ -217,7 +217,12 @@ def test_no_secret_is_in_a_trace() -> None:
 def test_a_journal_has_the_intent_before_the_send_and_the_step_after(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     seen: list[list[str]] = []
-    client = MockClient(lambda _m: seen.append([list(x)[0] for x in lines(path)]) or "x")
+
+    def looking(_messages: Any) -> str:
+        seen.append([next(iter(line)) for line in lines(path)])
+        return "x"
+
+    client = MockClient(looking)
     trace = Trace(path=path)
     call(client, HELLO, model="priced", max_output=10, trace=trace)
     trace.close()
@@ -244,8 +249,10 @@ def test_a_trace_is_read_from_every_form_it_has(form: str, tmp_path: Path) -> No
     path = tmp_path / "run.jsonl"
     trace = Trace(path=path, record_embeddings=True)
     client = CallableClient(
-        lambda _m: "Umsatz über Plan 📈", model="priced",
-        embed=lambda texts: [[3.0, 4.0]], embedding_model="other",
+        lambda _m: "Umsatz über Plan 📈",
+        model="priced",
+        embed=lambda texts: [[3.0, 4.0]],
+        embedding_model="other",
     )
     call(client, HELLO, max_output=50, trace=trace)
     sync.run(governed(ask_vectors([Texts(texts=("a",))]), Run(client, trace)))
@@ -445,7 +452,8 @@ def test_recorded_vectors_are_taken_over(tmp_path: Path) -> None:
         client = MockClient()
         (found,) = sync.run(governed(ask_vectors([Texts(texts=("a",))]), Run(client, trace)))
         trace.close()
-        assert found.vectors is not None and found.vectors.shape == (1, 64)
+        assert found.vectors is not None
+        assert found.vectors.shape == (1, 64)
         assert len(client.embeds()) == (not resume)
 
 
@@ -525,5 +533,11 @@ def test_the_number_of_a_request_that_never_left_is_given_back(tmp_path: Path) -
     assert (trace.ledger.held, trace.calls, trace.issued, client.calls()) == (0, 0, 0, [])
     call(client, HELLO, trace=trace)
     trace.close()
-    assert [list(line)[0] for line in lines(path)] == ["trace", "intent", "void", "intent", "step"]
+    assert [next(iter(line)) for line in lines(path)] == [
+        "trace",
+        "intent",
+        "void",
+        "intent",
+        "step",
+    ]
     assert not Trace.load(path).incomplete

@@ -11,7 +11,9 @@ import harness_core
 
 
 def test_every_public_name_loads() -> None:
-    assert [name for name in harness_core.__all__ if getattr(harness_core, name, None) is None] == []
+    assert [
+        name for name in harness_core.__all__ if getattr(harness_core, name, None) is None
+    ] == []
 
 
 def test_names_are_listed_once_and_sorted() -> None:
@@ -76,7 +78,7 @@ loaded = [name for name in {HEAVY!r} if name in sys.modules]
 assert not loaded, loaded
 assert not opened, opened
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)  # noqa: S603
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -250,6 +250,13 @@ def test_a_placeholder_is_a_value_only_where_the_document_says_it() -> None:
     assert answer.notes["conflicts"] == {}
 
 
+def test_a_value_that_a_later_chunk_supports_keeps_the_spelling_of_the_first() -> None:
+    replies = [form(design="Cohort study"), form(design="cohort study.", design_q=MORE), {}]
+    answer, _ = extracted(replies, (DESIGN,))
+    assert answer.notes["record"] == {"design": "Cohort study"}
+    assert not answer.partial
+
+
 def test_a_cut_off_reply_is_used_and_counted() -> None:
     # readers 44
     whole = json.dumps(form(n=100, n_q=HUNDRED))
@@ -298,7 +305,7 @@ def test_the_premise_is_not_checked_and_citations_are_not_asked_for() -> None:
 
 
 def test_requests_may_be_spaced_out() -> None:
-    from harness_core.flows.types import Pause
+    from harness_core.flows.types import Pause, Work
     from harness_core.messages import Reply
     from harness_core.reading.flow import make_job
     from harness_core.reading.registry import find_reader
@@ -313,5 +320,7 @@ def test_requests_may_be_spaced_out() -> None:
     for _ in CHUNKS.chunks[1:]:
         assert flow.send(reply) == Pause(2)
         assert len(flow.send(None)) == 1  # type: ignore[arg-type]  # a batch
+    reconciling = flow.send(reply)
+    assert isinstance(reconciling, Work)
     with pytest.raises(StopIteration):
-        flow.send(reply)
+        flow.send(reconciling.function())

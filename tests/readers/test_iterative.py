@@ -72,6 +72,7 @@ def test_each_round_looks_for_what_the_last_one_missed_until_a_query_repeats() -
     assert answer.notes["chunks_seen"] == 6 == len(answer.evidence)
     assert (answer.notes["stop_reason"], answer.partial) == ("query loop", True)
     assert answer.answer == "An answer."
+    assert answer.reasons() == ["no step could answer: query loop"]
 
 
 @pytest.mark.parametrize("query", ["", "  ", None, QUESTION, f" {QUESTION} "])

@@ -197,6 +197,15 @@ def test_what_was_not_judged_is_left_out_and_makes_it_partial() -> None:
     assert (answer.notes["scoring_failures"], answer.notes["unscorable"]) == (1, 1)
 
 
+def test_an_answer_beside_scores_that_are_no_numbers_says_so() -> None:
+    client = client_of(
+        {"rerank.score": [{"score": 9}, {"score": "high"}, {"score": 8}, {"score": 2}]}
+    )
+    answer = scored(client)
+    assert answer.partial
+    assert answer.reasons() == ["1 candidate(s) were not judged"]
+
+
 def test_a_degraded_scoring_counts_what_became_of_each_candidate() -> None:
     client = client_of(
         {"rerank.score": ["prose", {"score": None}, {"score": -1}, {"score": [1, 2]}]}

@@ -124,7 +124,9 @@ def expected(program: Program) -> Account:
     return account
 
 
-def _refusal(kind: Kind, limits: Limits, account: Account, *, hit: bool) -> str | None:
+def _refusal(  # noqa: PLR0911 - one line a limit
+    kind: Kind, limits: Limits, account: Account, *, hit: bool
+) -> str | None:
     if limits.allowed_models is not None and kind.model not in limits.allowed_models:
         return "model"
     if limits.max_output_tokens is not None and kind.cap > limits.max_output_tokens:
@@ -242,8 +244,10 @@ def reading(program: Program) -> Flow[int]:
 def known_models() -> Iterator[None]:
     """The models of the programs, words for tokens, and no long wait."""
     for name, rates in PRICES.items():
-        prices = {} if rates is None else {"input_usd": rates[0], "output_usd": rates[1]}
-        register_model(name, context_window=10**6, max_output=10**5, **prices)
+        read, written = (None, None) if rates is None else rates
+        register_model(
+            name, context_window=10**6, max_output=10**5, input_usd=read, output_usd=written
+        )
     try:
         with override(tokenizer="words", safety_margin=0.1, wait_seconds=60):
             yield

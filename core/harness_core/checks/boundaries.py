@@ -58,9 +58,9 @@ _FOOTNOTE = regex.compile(
 )
 _DATED = re.compile(r"\b(?:in|since|until|till|during|before|early|late|year)\s\d{4}$")
 _NOT = re.compile(r"'t(?![^\W\d_])")
-_QUANTITY = regex.compile(r"\d[½¼¾]?[\s-]?(?:\p{L}{1,12}|%)$")
+_QUANTITY = regex.compile(r"[\p{Nd}\p{No}][\s-]?(?:\p{L}{1,12}|%)$")
 _PER = regex.compile(r"\s?[/\u2044\u2215]\s?\p{L}")
-_LENGTH = re.compile(r"\d[\s-]?[munkcdμ\u00b5]?m$")
+_LENGTH = regex.compile(r"[\p{Nd}\p{No}][\s-]?[munkcdμ\u00b5]?m$")
 _RAISED = re.compile("[23\u00b2\u00b3\u207b]")
 _SYLLABLES = re.compile("[가-힣]+")
 _PARTICLE_WORDS = """

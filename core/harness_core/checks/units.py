@@ -2,6 +2,8 @@
 
 import re
 
+import regex
+
 _WORDS = """
 percent per\\scent percentage\\spoints points point pp bps fold times
 years year yrs yr months month mo weeks week wk days day hours hour hrs hr h minutes minute mins
@@ -42,7 +44,7 @@ _BY_CASE = frozenset(
     """.split()  # noqa: SIM905 - a table of words reads best as one
 )
 """Units whose case is a matter of powers of ten, or of bits and bytes."""
-_CASED = re.compile(r"\d[\s-]?([A-Za-z]{1,3})(?![^\W\d_])")
+_CASED = regex.compile(r"(?:^|[\p{Nd}\p{No}][\s-]?)([A-Za-z]{1,3})(?!\p{L})")
 _SIGN = re.compile(r"(?<![^\W_])([-\u2010-\u2015\u2212])(?=[$€£¥₹]?[.,]?\d)")
 _FEW_LETTERS = 8
 _LONG_DASHES = "\u2014\u2015"

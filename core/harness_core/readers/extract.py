@@ -3,19 +3,18 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from harness_core.answer import Answer, Evidence
 from harness_core.documents.types import Chunk
 from harness_core.errors import ExtractUnresolvedWarning, warn
-from harness_core.flows.ask import ask_all
+from harness_core.flows.ask import ask_all, work
 from harness_core.flows.types import Flow
 from harness_core.messages import Reply, Request, Task, parse_json
 from harness_core.reading.answers import extracted
 from harness_core.reading.batches import ask_each
 from harness_core.reading.extraction_fields import (
     Field,
-    Given,
     Value,
     as_fields,
     form_schema,
@@ -37,6 +36,7 @@ class Hit:
     value: Value
     chunk: Chunk
     row: Evidence | None
+    placeholder: bool = False
 
     @property
     def support(self) -> tuple[bool, float]:
@@ -47,6 +47,10 @@ class Hit:
     def supported(self) -> bool:
         """Whether the quotation is in the chunk and states the value."""
         return self.row is not None and self.row.verified is True
+
+
+Found: TypeAlias = Hit | Literal["unreadable"] | None
+"""What a chunk gives for a field: a value, one that cannot be read in its type, or nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +115,7 @@ class Extract:
         job.foresee(len(job.chunks))
         replies = yield from ask_each(job, [self._asking(job, one, fields) for one in job.chunks])
         records = [read_form(reply, fields) for reply in replies]
-        form = [reconciled(field, job.chunks, records) for field in fields]
+        form = yield from work(lambda: reconciled_all(fields, job.chunks, records))
         if job.spec.resolve == "model":
             form = yield from self._resolved(job, form)
         return self._answer(job, replies, records, form)
@@ -220,34 +224,32 @@ def read_form(reply: Reply, fields: Iterable[Field]) -> dict[str, Any] | None:
     return parse_json(reply.text, schema=form_schema(fields)) if reply.usable else None
 
 
-def reconciled(
-    field: Field, chunks: Iterable[Chunk], records: Iterable[Mapping[str, Any] | None]
-) -> Filled:
+def hits_of(fields: Iterable[Field], chunk: Chunk, record: Mapping[str, Any] | None) -> list[Found]:
+    """What one chunk gives for each field, its quotations checked."""
+    return [None if record is None else _hit(field, chunk, record) for field in fields]
+
+
+def reconciled_all(
+    fields: Sequence[Field], chunks: Iterable[Chunk], records: Iterable[Mapping[str, Any] | None]
+) -> list[Filled]:
+    """Every field, reconciled; chunk by chunk, so that a chunk is prepared for checking once."""
+    rows = [hits_of(fields, *pair) for pair in zip(chunks, records, strict=True)]
+    return [reconciled(field, found) for field, *found in zip(fields, *rows, strict=True)]
+
+
+def reconciled(field: Field, found: Sequence[Found]) -> Filled:
     """The distinct values that chunks give for a field, each with the quotation that fits it best.
 
-    A placeholder is a value only where a quotation says it, and only beside no real value.
+    A placeholder is a value only beside no real one.
     """
+    hits = [hit for hit in found if isinstance(hit, Hit)]
     best: dict[object, Hit] = {}
-    tentative: dict[object, Hit] = {}
-    unreadable = False
-    for chunk, record in zip(chunks, records, strict=True):
-        given = None if record is None else read_given(field, record)
-        if given is None:
-            continue
-        if given.value is None:
-            unreadable = True
-            continue
-        if given.placeholder and not _says(given):
-            continue
-        hit = Hit(value=given.value, chunk=chunk, row=_evidence(field, chunk, given))
-        if given.placeholder and not hit.supported:
-            continue
-        found = tentative if given.placeholder else best
+    for hit in [hit for hit in hits if not hit.placeholder] or hits:
         key = same_value_key(hit.value)
-        first = found.setdefault(key, hit)
+        first = best.setdefault(key, hit)
         if hit.support > first.support:
-            found[key] = replace(hit, value=first.value)
-    return Filled(field=field, hits=tuple((best or tentative).values()), unreadable=unreadable)
+            best[key] = replace(hit, value=first.value)
+    return Filled(field=field, hits=tuple(best.values()), unreadable="unreadable" in found)
 
 
 def chosen(disputed: Filled, reply: Reply) -> Filled:
@@ -263,22 +265,30 @@ def chosen(disputed: Filled, reply: Reply) -> Filled:
     return replace(disputed, chosen=choice - 1)
 
 
-def _evidence(field: Field, chunk: Chunk, given: Given) -> Evidence | None:
+def _hit(field: Field, chunk: Chunk, record: Mapping[str, Any]) -> Found:
+    from harness_core.checks.quotations import is_verbatim
+
+    given = read_given(field, record)
+    if given is None or given.value is None:
+        return None if given is None else "unreadable"
+    row = _evidence(field, chunk, given.value, given.quote)
+    hit = Hit(value=given.value, chunk=chunk, row=row, placeholder=given.placeholder)
+    if not given.placeholder:
+        return hit
+    # "None" is a value only where the document says just that
+    said = hit.supported and is_verbatim(str(given.value), given.quote)
+    return hit if said else None
+
+
+def _evidence(field: Field, chunk: Chunk, value: Value, quote: str) -> Evidence | None:
     """The quotation as evidence: verified when it is in the chunk and states the value."""
     from harness_core.checks.values import carries_value
 
-    if not given.quote or given.value is None:
+    if not quote:
         return None
-    carried = carries_value(given.value, field.type, given.quote, chunk.quoted)
+    carried = carries_value(value, field.type, quote, chunk.quoted)
     denied = {} if carried else {"verified": False}
-    return extracted(chunk, given.quote, chunk.quoted, field=field.name, **denied)
-
-
-def _says(given: Given) -> bool:
-    """Whether the quotation itself holds the placeholder, word for word."""
-    from harness_core.checks.quotations import is_verbatim
-
-    return is_verbatim(str(given.value), given.quote) is True
+    return extracted(chunk, quote, chunk.quoted, field=field.name, **denied)
 
 
 def _quote(hit: Hit) -> str:

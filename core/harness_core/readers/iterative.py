@@ -248,7 +248,7 @@ class Iterative:
             used=[chunk.chunk_id for chunk in search.shown],
             evidence=verbatim(search.shown),
             partial=True,
-            notes=notes,
+            notes={**notes, "reason": f"no step could answer: {stop}"},
             cut=search.cut,
         )
 

@@ -54,6 +54,12 @@ class Scored:
         """Whether some candidates were scored and others were not."""
         return not self.degraded and any(one != "scored" for one in self.outcomes)
 
+    @property
+    def reason(self) -> str | None:
+        """Why an answer from these scores is partial, in words."""
+        left = sum(one != "scored" for one in self.outcomes)
+        return f"{left} candidate(s) were not judged" if self.unjudged else None
+
     def best(self, least: float) -> list[Chunk]:
         """The candidates that score at least ``least``, best first; all of them when degraded."""
         found = [c for c in self.candidates.chunks if c.chunk_id in self.scores]
@@ -183,7 +189,7 @@ class Rerank:
             or scored.unjudged
             or scored.candidates.method == "spread"
             or bool(fitted.dropped),
-            notes=notes,
+            notes={**notes, "reason": scored.reason},
         )
 
 

@@ -16,7 +16,7 @@ from harness_core.messages import Message, Reply, Request, parse_json
 from harness_core.models.tokenizers import count_tokens
 from harness_core.reading.answers import check_row, extracted
 from harness_core.reading.fields import strict_object, text_field
-from harness_core.reading.job import Job, limit_words
+from harness_core.reading.job import Job, fault
 from harness_core.reading.prompts import fence, joined, question_line, rendered, system_and
 
 Decision = Literal["include", "exclude", "unclear"]
@@ -34,17 +34,13 @@ _EDGES = regex.compile(r"^[\s\p{Pi}\p{Pf}\"'`*]+|[\s\p{Pi}\p{Pf}\"'`*.,;:!?]+$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """The beginning of a document that is shown: chunks in order, the first perhaps cut."""
+    """The beginning of a document that is shown, whole chunks or the first one cut (tokens)."""
 
     chunks: tuple[Chunk, ...]
     body: str
     seen: int
     total: int
-
-    @property
-    def truncated(self) -> bool:
-        """Whether it is not the whole document."""
-        return self.seen < self.total
+    truncated: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +93,13 @@ class Screen:
         total = sum(chunk.tokens for chunk in job.chunks)
         fitted = job.fit(job.chunks, room=cap, prefix=True)
         if fitted.chunks:
-            seen = sum(chunk.tokens for chunk in fitted.chunks)
-            return Opening(chunks=fitted.chunks, body=joined(fitted.chunks), seen=seen, total=total)
+            return Opening(
+                chunks=fitted.chunks,
+                body=joined(fitted.chunks),
+                seen=sum(chunk.tokens for chunk in fitted.chunks),
+                total=total,
+                truncated=bool(fitted.dropped),
+            )
         first = job.chunks[0]
         left = cap - count_tokens(rendered(first, ""), job.model)
         kept = job.cut(first.text, left, "screen.opening", chunk_id=first.chunk_id).text
@@ -107,8 +108,13 @@ class Screen:
             raise BadSettingError(
                 f"{cause} leaves no room for a word of the document: {cap} tokens"
             )
-        seen = min(count_tokens(kept, job.model), total - 1)
-        return Opening(chunks=(first,), body=rendered(first, kept), seen=seen, total=total)
+        return Opening(
+            chunks=(first,),
+            body=rendered(first, kept),
+            seen=count_tokens(kept, job.model),
+            total=total,
+            truncated=True,
+        )
 
     def _request(self, job: Job, listed: str, opening: Opening) -> Request:
         spec = job.spec
@@ -144,7 +150,7 @@ class Screen:
             "truncated": opening.truncated,
             "failed_call": failed,
             "truncated_calls": int(reply.cut),
-            "error": _fault(reply) if found is None else None,
+            "error": fault(reply, "the reply is not the JSON asked for") if found is None else None,
         }
         if found is not None:
             notes |= {
@@ -222,12 +228,6 @@ def _quoted(opening: Opening, quote: str) -> list[Evidence]:
             return [row]
     shown = "\n\n".join(chunk.quoted for chunk in opening.chunks)
     return [check_row(Evidence(chunk_id=None, text=quote, kind="extracted", source_text=shown))]
-
-
-def _fault(reply: Reply) -> str:
-    if reply.refused:
-        return f"the {limit_words(reply)} kept the {reply.label!r} request from being sent"
-    return reply.error or "the reply is not the JSON asked for"
 
 
 def _listed(given: Sequence[str]) -> list[str]:

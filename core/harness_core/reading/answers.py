@@ -9,7 +9,7 @@ from harness_core.checks.citations import cited
 from harness_core.checks.premise import is_bare_premise, read_premise
 from harness_core.documents.types import Chunk
 from harness_core.messages import SENTINEL, Reply, clean_text
-from harness_core.reading.job import Job, limit_words
+from harness_core.reading.job import Job, fault
 
 
 def new_answer(
@@ -76,10 +76,7 @@ class Verdict:
 def read_verdict(job: Job, reply: Reply) -> Verdict:
     """What a reply to an answering request says; an unusable one is the sentinel."""
     if not reply.usable:
-        error = reply.error or "the reply holds no text"
-        if reply.refused:
-            error = f"the {limit_words(reply)} kept the {reply.label!r} request from being sent"
-        return Verdict(text=SENTINEL, ok=False, error=error)
+        return Verdict(text=SENTINEL, ok=False, error=fault(reply, "the reply holds no text"))
     text = reply.text.strip()
     if not job.spec.premise:
         return Verdict(text=text, ok=True, cut=reply.cut)

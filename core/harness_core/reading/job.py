@@ -90,7 +90,9 @@ class Job:
 
     # --- room -------------------------------------------------------------------------------
 
-    def room(self, purpose: Purpose, *, cite: bool | None = None, restate: str | None = None) -> int:
+    def room(
+        self, purpose: Purpose, *, cite: bool | None = None, restate: str | None = None
+    ) -> int:
         """Tokens of text that one request of a purpose can carry beside its answer.
 
         Raises:
@@ -211,9 +213,7 @@ class Job:
         )
         return self.request(label, messages, cap, task=task, **more)
 
-    def task(
-        self, kind: str, excerpts: Iterable[tuple[int | None, str]] = (), **more: Any
-    ) -> Task:
+    def task(self, kind: str, excerpts: Iterable[tuple[int | None, str]] = (), **more: Any) -> Task:
         """What a request asks, as data."""
         return Task(kind=kind, question=self.question, excerpts=tuple(excerpts), more=more)
 
@@ -273,3 +273,10 @@ def limit_words(reply: Reply) -> str:
         "model": "list of allowed models",
         "unpriced": "rule on unpriced models",
     }.get(reply.reason or "", "limit")
+
+
+def fault(reply: Reply, otherwise: str) -> str:
+    """Why a reply is of no use: a limit kept it back, the request's error, or ``otherwise``."""
+    if reply.refused:
+        return f"the {limit_words(reply)} kept the {reply.label!r} request from being sent"
+    return reply.error or otherwise

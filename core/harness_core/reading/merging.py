@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from harness_core.flows.ask import ask, ask_all
 from harness_core.flows.types import Flow
-from harness_core.messages import SENTINEL, Reply, Request
+from harness_core.messages import SENTINEL, Request
 from harness_core.models.tokenizers import count_tokens
-from harness_core.reading.job import Job, limit_words
+from harness_core.reading.job import Job, fault
 from harness_core.reading.prompts import Purpose, fence, numbered, question_line, system_and
 
 MAX_LEVELS = 7
@@ -102,13 +102,19 @@ class _Tree:
     def last(self, pieces: Sequence[str], state: Merged) -> Flow[Merged]:
         """The final merge, all pieces in one request."""
         body = numbered(pieces, self.kind)
-        reply = yield from ask(self.request(body, pieces, self.label, final=self.kind == "findings"))
+        reply = yield from ask(
+            self.request(body, pieces, self.label, final=self.kind == "findings")
+        )
         state = replace(state, truncated_calls=state.truncated_calls + reply.cut)
         if reply.usable:
             return replace(state, text=reply.text.strip(), ok=True)
         failed = state.failed + (not reply.refused)
         return replace(
-            state, text=self.given_up(pieces), ok=False, failed=failed, error=_why(reply)
+            state,
+            text=self.given_up(pieces),
+            ok=False,
+            failed=failed,
+            error=fault(reply, "the merge gave no text"),
         )
 
     def level(
@@ -157,9 +163,3 @@ class _Tree:
         most = min(max(3 * self.job.spec.max_answer_tokens, 200), 8000)
         kept = self.job.cut(_RULE.join(pieces), most, f"{self.label}.giveup")
         return kept.text + _GAVE_UP
-
-
-def _why(reply: Reply) -> str:
-    if reply.refused:
-        return f"the {limit_words(reply)} kept the {reply.label!r} request from being sent"
-    return reply.error or "the merge gave no text"

@@ -108,7 +108,7 @@ _STYLE = "Follow these notes on style as far as the rules allow: {instructions}"
 _BUILT_ON: dict[str, str] = {"step": "answer", "adjudicate": "merge"}
 _ANSWERING = frozenset({"answer", "merge", "refine", "step", "adjudicate"})
 _TAGS: dict[str, str] = {
-    "answer": "excerpts", "step": "excerpts", "merge": "findings", "adjudicate": "findings",
+    "answer": "excerpts", "step": "excerpts", "merge": "findings", "adjudicate": "finding",
     "refine": "new_excerpt", "plan": "outline", "summarise": "text",
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import regex
 from rapidfuzz.fuzz import partial_ratio
@@ -47,6 +48,8 @@ _STEMS = [
 _ENDS = ["a", "en", "ic", "ion", "ous", "al", "ment", "er", "ity", "ing"]
 _FUZZY_CHARS, _FUZZY_SECONDS = 3_000, 0.5
 _LIKE = 90
+_CHECKS = 100
+_CERTAIN = ("true", "number", "denial", "invented")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +91,12 @@ def planted(sentences: Sequence[str], each: int, *, seed: int = 11) -> list[Plan
     return found
 
 
-def rows(chars: int = 1_000_000, each: int = 20) -> list[dict[str, object]]:
-    """One row per matcher: milliseconds per quotation, and the share it judged right, by kind."""
+def rows(chars: int = 1_000_000, each: int = 20) -> list[dict[str, Any]]:
+    """One row per matcher: milliseconds per quotation, and the share it judged right, by kind.
+
+    Ours meet their target when they are always right where the words are whole, and judge a hundred
+    quotations sooner than difflib one.
+    """
     judges: dict[str, tuple[Judge, int, int]] = {
         "verified (decides)": (_ours, chars, each),
         "shadow (recorded)": (_shadow, chars, each),
@@ -97,10 +104,16 @@ def rows(chars: int = 1_000_000, each: int = 20) -> list[dict[str, object]]:
         "difflib longest match": (_difflib, chars, 1),
         f"regex fuzzy, {_FUZZY_CHARS} chars": (_regex, _FUZZY_CHARS, 2),
     }
-    return [{"matcher": name, **_measured(*judge)} for name, judge in judges.items()]
+    table = [{"what": name, **_measured(*judge)} for name, judge in judges.items()]
+    one_by_difflib = table[3]["ms"]
+    for row in table[:2]:
+        row["met"] = _CHECKS * row["ms"] < one_by_difflib and all(
+            row[kind] == 1 for kind in _CERTAIN
+        )
+    return table
 
 
-def _measured(judge: Judge, chars: int, each: int) -> dict[str, object]:
+def _measured(judge: Judge, chars: int, each: int) -> dict[str, Any]:
     sentences = book(chars)
     quotations = planted(sentences, each)
     accepts = judge("\n".join(sentences))

@@ -34,7 +34,7 @@ def rows() -> list[dict[str, Any]]:
         matching = ["method", "uri", "body"]
         with vcr.use_cassette(str(cassette), record_mode="none", match_on=matching):
             client = httpx.Client()
-            for number in range(STEPS // 10):
+            for number in range(0, STEPS, 10):
                 client.post("http://127.0.0.1:9/v1/chat", json=_body(number))
 
     seconds = interleaved({"ours": replayed, "vcrpy": played}, rounds=2)

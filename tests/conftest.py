@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Iterator
+from copy import copy
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -57,12 +59,31 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", guarded)
 
 
-@pytest.fixture(autouse=True)
-def _fresh_state(tmp_path: Path) -> Iterator[None]:
-    """Registries and in-memory caches as a new process has them, after the test."""
-    yield
-    from harness_core.documents import flush_documents
-    from harness_core.ranking.embedders import flush_embeddings
+# Where a process keeps what is registered, configured and said; a test starts as a new process.
+_STATE = (
+    ("harness_core.config", "_process"),
+    ("harness_core.stages", "_declared"),
+    ("harness_core.reading.registry", "_registered"),
+    ("harness_core.ranking.embedders", "_registry"),
+    ("harness_core.models.registry", "_registered"),
+    ("harness_core.models.registry", "_resolved"),
+    ("harness_core.models.registry", "_warned"),
+    ("harness_core.models.tokenizers", "_custom"),
+    ("harness_core.segmenting.registry", "_registered"),
+    ("harness_core.documents.extractors.registry", "_registered"),
+    ("harness_core.documents.cleaning.registry", "_registered"),
+)
 
-    flush_documents()
-    flush_embeddings()
+
+@pytest.fixture(autouse=True)
+def _fresh_state() -> Iterator[None]:
+    """Registries, settings and in-memory caches are after the test what they were before it."""
+    from harness_core import flush_caches
+
+    kept = [getattr(import_module(module), name) for module, name in _STATE]
+    before = [copy(one) for one in kept]
+    yield
+    for one, was in zip(kept, before, strict=True):
+        one.clear()
+        one.update(was)
+    flush_caches()

@@ -151,7 +151,12 @@ class Answer(BaseModel):
 
     def to_json(self, *, trace: bool = True) -> str:
         """``to_dict`` as JSON text."""
-        return orjson.dumps(self.to_dict(trace=trace), option=orjson.OPT_INDENT_2).decode()
+        plain = self.to_dict(trace=trace)
+        try:
+            data = orjson.dumps(plain, option=orjson.OPT_INDENT_2)
+        except TypeError:  # a document may state a number of more than 64 bits
+            data = orjson.dumps(_in_digits(plain), option=orjson.OPT_INDENT_2)
+        return data.decode()
 
     def places(self, most: int = 6) -> str:
         """Where the evidence comes from: chunk, page and section of the first ``most`` chunks."""
@@ -294,6 +299,16 @@ def _with_array(name: str, value: Any) -> Any:
         return {member: _with_arrays(notes) for member, notes in value.items()}
     count = name == "answered" and not isinstance(value, str)  # of chunks; of members, their names
     return [value] if name in _LISTS and not isinstance(value, list) and not count else value
+
+
+def _in_digits(value: Any) -> Any:
+    """JSON data with each whole number that orjson does not hold written out."""
+    if isinstance(value, dict):
+        return {name: _in_digits(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_in_digits(one) for one in value]
+    wide = isinstance(value, int) and value.bit_length() > 63
+    return orjson.Fragment(str(value)) if wide else value
 
 
 def reasons(

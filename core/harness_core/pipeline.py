@@ -5,6 +5,7 @@ Each function that asks a model has an async twin, which runs the same flow on a
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from harness_core.errors import (
     BadSettingError,
     BudgetError,
     HarnessWarning,
+    holding_warnings,
     recording_warnings,
     warn,
 )
@@ -68,7 +70,7 @@ def segment(
         CapUnenforceableError: the tokenizer counts one character above the cap.
     """
     run = trace_for(trace) or Trace(meta={"stage": "segment"})
-    flow = _segmented(_document(document, run), SegmentSpec.of(spec), client, ReadSpec(), run)
+    flow = segmented(_document(document, run), SegmentSpec.of(spec), client, ReadSpec(), run)
     return run_flow(flow, _sender(client), run)
 
 
@@ -77,7 +79,7 @@ async def asegment(
 ) -> Chunks:
     """The async twin of ``segment``."""
     run = trace_for(trace) or Trace(meta={"stage": "segment"})
-    flow = _segmented(_document(document, run), SegmentSpec.of(spec), client, ReadSpec(), run)
+    flow = segmented(_document(document, run), SegmentSpec.of(spec), client, ReadSpec(), run)
     return await arun_flow(flow, _sender(client), run)
 
 
@@ -101,7 +103,7 @@ def read(
     chosen = ReadSpec.of(spec)
     run = trace_for(trace) or Trace(meta={"reader": chosen.reader})
     with recording_warnings() as heard:
-        flow = read_flow(chunks, question, _client(client), chosen, run, heard=heard)
+        flow = read_flow(chunks, question, checked_client(client), chosen, run, heard=heard)
         return run_flow(
             flow, client, run, width=width_of(chosen), on_progress=on_progress, on_text=on_text
         )
@@ -121,7 +123,7 @@ async def aread(
     chosen = ReadSpec.of(spec)
     run = trace_for(trace) or Trace(meta={"reader": chosen.reader})
     with recording_warnings() as heard:
-        flow = read_flow(chunks, question, _client(client), chosen, run, heard=heard)
+        flow = read_flow(chunks, question, checked_client(client), chosen, run, heard=heard)
         return await arun_flow(
             flow, client, run, width=width_of(chosen), on_progress=on_progress, on_text=on_text
         )
@@ -191,8 +193,7 @@ def estimate(
     A segmenter that asks a model is replaced by the paragraph segmenter for the estimate.
 
     Raises:
-        BudgetError: the model's window has no room for the question and an answer.
-        and what ``answer_document`` raises before its first request, but for the limits.
+        What ``answer_document`` raises before its first request, but for the limits.
     """
     given = isinstance(source_or_chunks, Chunks)
     asked = _Asked.of(
@@ -213,7 +214,10 @@ def estimate(
             segment_flow(document, without_asking(chosen.segment)), asked.client, asked.trace
         )
     job = make_job(chunks, asked.question, chosen.read, asked.client, asked.trace)
-    return estimated(job, find_reader(chosen.read.reader), asked.client, recipe=chosen.name)
+    reader = find_reader(chosen.read.reader)
+    with holding_warnings(), closing(reader.reader.read(job)) as started:
+        next(started, None)  # it stops at its first request: what cannot be read says so here
+    return estimated(job, reader, asked.client, recipe=chosen.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +248,7 @@ class _Asked:
         auto = isinstance(recipe, str) and recipe == AUTO
         names = ("fast", "thorough") if auto else (recipe,)
         recipes, late = candidates(names, overrides)
-        sender = _default_client(recipes[0]) if client is None else _client(client)
+        sender = _default_client(recipes[0]) if client is None else checked_client(client)
         if not dry and not may_cost_nothing(sender):
             sender.check()
         run = trace_for(trace) or Trace(
@@ -271,11 +275,13 @@ class _Asked:
         recipe = self.chosen(document)
         for warning in self.late.get(recipe.name, ()):
             warn(warning)
-        chunks = yield from _segmented(document, recipe.segment, client, recipe.read, trace)
+        chunks = yield from segmented(document, recipe.segment, client, recipe.read, trace)
         answer = yield from read_flow(
             chunks, self.question, client, recipe.read, trace, heard=heard, first=first
         )
-        self._finish(answer, document, chunks, recipe)
+        finish(answer, document, chunks, recipe)
+        if self.auto:
+            answer.notes["auto_recipe"] = recipe.name
         known = set(answer.warnings)
         early = [(type(one).__name__, str(one)) for one in heard]
         answer.warnings = [*(pair for pair in early if pair not in known), *answer.warnings]
@@ -308,13 +314,13 @@ class _Asked:
         detail = {"tokens": tokens, "limit": limit, "models": [model]}
         return ("fast" if fast else "thorough"), detail
 
-    def _finish(self, answer: Answer, document: Document, chunks: Chunks, recipe: Recipe) -> None:
-        answer.evidence = placed(answer.evidence, document)
-        answer.recipe = recipe.name
-        answer.document = {"source": document.source, **_json_stats(document)}
-        answer.segmentation = chunks.stats()
-        if self.auto:
-            answer.notes["auto_recipe"] = recipe.name
+
+def finish(answer: Answer, document: Document, chunks: Chunks, recipe: Recipe) -> None:
+    """Write onto an answer what only the whole way knows: recipe, document, chunks, pages."""
+    answer.evidence = placed(answer.evidence, document)
+    answer.recipe = recipe.name
+    answer.document = {"source": document.source, **_json_stats(document)}
+    answer.segmentation = chunks.stats()
 
 
 def auto_limit(model: str, reserve: int) -> int | None:
@@ -352,13 +358,14 @@ def without_asking(spec: SegmentSpec) -> SegmentSpec:
     return SegmentSpec(**{**kept, "method": "paragraph"})
 
 
-def _segmented(
+def segmented(
     document: Document | Flow[Document],
     spec: SegmentSpec,
     client: Client | None,
     read_spec: ReadSpec,
     trace: Trace,
 ) -> Flow[Chunks]:
+    """The chunks of a document, cut in a run whose read spec names model and effort."""
     if not isinstance(document, Document):
         document = yield from document
     allow = client.vectors_may_be_used if isinstance(client, ReplayClient) else None
@@ -390,10 +397,15 @@ def _as_document(chunks: Chunks) -> Document:
 
 def _sender(client: Client | None) -> Client:
     """The client, or one that is never asked."""
-    return BaseClient() if client is None else _client(client)
+    return BaseClient() if client is None else checked_client(client)
 
 
-def _client(client: Client) -> Client:
+def checked_client(client: Client) -> Client:
+    """The client itself.
+
+    Raises:
+        BadSettingError: it is none.
+    """
     if not isinstance(client, Client):
         raise BadSettingError(f"client is a client, not {type(client).__name__}")
     return client

@@ -1,6 +1,6 @@
 """What a LangChain model is about to send, read as a ``Request``: one reading for all its doors."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,10 +9,16 @@ from langchain_core.messages import BaseMessage
 
 from harness_core.messages import Request
 from harness_integrations.langchain.messages import snapshots_of
+from harness_integrations.shared.settings import (
+    CAPS,
+    number,
+    read_cap,
+    read_schema,
+    read_tool_choice,
+    read_tools,
+    stops,
+)
 from harness_integrations.shared.snapshots import plain, tokens_of_data
-
-CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
-"""Names of the output cap, the first that is set wins."""
 
 _MODELS = ("model", "model_name", "model_id", "deployment_name")
 _READ = frozenset({
@@ -99,7 +105,7 @@ def read_request(
         messages=shown,
         model=model_name(None, known),
         max_output=read_cap(known),
-        temperature=_number(known.get("temperature")),
+        temperature=number(known.get("temperature")),
         schema=schema,
         schema_name=name,
         effort=effort if isinstance(effort, str) else None,
@@ -107,54 +113,10 @@ def read_request(
         extra_body={**body, **plain(dict(known.get("extra_body") or {}))},
         tools=tuple(read_tools(known.get("tools") or ())),
         tool_choice=read_tool_choice(known.get("tool_choice")),
-        stop=_stops(known.get("stop")),
+        stop=stops(known.get("stop")),
         n=int(known.get("n") or 1),
         aside_tokens=tokens_of_data(shown),
     )
-
-
-def read_tools(tools: Iterable[Any]) -> Iterable[dict[str, Any]]:
-    """Tools of any provider's form as name, description and schema."""
-    for tool in tools:
-        told = plain(tool)
-        if not isinstance(told, Mapping):
-            yield {"name": str(told)}
-            continue
-        inner = told.get("function")
-        inner = told if not isinstance(inner, Mapping) else inner
-        yield {
-            "name": inner.get("name") or told.get("type"),
-            "description": inner.get("description"),
-            "schema": inner.get("parameters") or inner.get("input_schema") or inner,
-        }
-
-
-def read_tool_choice(choice: Any) -> str | None:
-    """Which tool must be called: none, auto, required, or a name."""
-    if isinstance(choice, bool):
-        return "required" if choice else None
-    if isinstance(choice, Mapping):
-        inner = choice.get("function")
-        named = (inner or choice).get("name") if isinstance(inner or choice, Mapping) else None
-        choice = named or choice.get("type")
-    return {"any": "required"}.get(choice, choice) if isinstance(choice, str) else None
-
-
-def read_schema(response_format: Any) -> tuple[dict[str, Any] | None, str]:
-    """The JSON schema a reply must fit, and its name."""
-    if isinstance(response_format, type):
-        told = plain(response_format)
-        return (told, response_format.__name__) if isinstance(told, dict) else (None, "result")
-    if isinstance(response_format, Mapping) and response_format.get("type") == "json_schema":
-        inner = response_format.get("json_schema") or response_format
-        if isinstance(inner.get("schema"), Mapping):
-            return plain(inner["schema"]), str(inner.get("name") or "result")
-    return None, "result"
-
-
-def read_cap(settings: Mapping[str, Any]) -> int | None:
-    """The output cap among settings, in tokens."""
-    return next((int(settings[name]) for name in CAPS if _is_count(settings.get(name))), None)
 
 
 def _in_body(name: str, value: Any, given: Mapping[str, Any]) -> bool:
@@ -165,17 +127,3 @@ def _in_body(name: str, value: Any, given: Mapping[str, Any]) -> bool:
 
 def _is_setting(value: Any) -> bool:
     return value is not None and isinstance(value, (bool, int, float, str, list, tuple, dict))
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def _stops(stop: Any) -> tuple[str, ...]:
-    if isinstance(stop, str):
-        return (stop,)
-    return tuple(str(one) for one in stop or ())

@@ -31,6 +31,7 @@ from harness_integrations.langchain.walking import INSIDE, models_in, rebound, r
 from harness_integrations.shared.failures import failed_reply
 from harness_integrations.shared.governing import AdaptedClient, need_asyncio
 from harness_integrations.shared.retries import without_retries
+from harness_integrations.shared.streaming import StreamClosed
 
 _NOSTREAM = "nostream"
 """The tag by which LangGraph keeps a run's tokens out of ``stream_mode="messages"``."""
@@ -68,7 +69,6 @@ class LangChainClient(AdaptedClient):
         self.takes_temperature = _takes_temperature(self.leaf)
         self.structured_method: Literal["auto"] | Method = structured_method
         self.config: RunnableConfig = {}
-        self.stopped: Any = None
         self.gate = Gate(64)
         self._embeddings = _embeddings_client(embeddings)
         self.can_embed = self._embeddings is not None
@@ -83,13 +83,10 @@ class LangChainClient(AdaptedClient):
             return None
         return self.governed.trace
 
-    def within(self, config: RunnableConfig, gate: Gate, *, stopped: Any = None) -> Self:
-        """This client for one run: its calls are children of ``config``'s run, and pass ``gate``.
-
-        ``stopped`` is an event after whose setting nothing is sent and a stream is left.
-        """
+    def within(self, config: RunnableConfig, gate: Gate) -> Self:
+        """The client of one run: its calls are children of ``config``'s run, and pass ``gate``."""
         twin = copy.copy(self)
-        twin.config, twin.gate, twin.stopped = config, gate, stopped
+        twin.config, twin.gate = config, gate
         return twin
 
     def takes_effort(self, effort: str) -> bool:
@@ -103,12 +100,10 @@ class LangChainClient(AdaptedClient):
         """Invoke the model once; with ``on_text`` stream it."""
         runnable, given, config = self._prepared(request)
         with self.gate.one():
-            if self._is_stopped():
-                return _stopped()
             try:
                 if on_text is None:
                     return self._read(runnable.invoke(given, config))
-                return self._streamed(_iterator(runnable, given, config), on_text)
+                return self._streamed(runnable.stream(given, config), on_text)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is its request's
                 return failed_reply(error)
 
@@ -129,8 +124,9 @@ class LangChainClient(AdaptedClient):
         with closing(source) as pieces:
             for piece in pieces:
                 total = piece if total is None else total + piece
-                on_text(_text(piece))
-                if self._is_stopped():
+                try:
+                    on_text(_text(piece))
+                except StreamClosed:
                     return self._read(total, finish=ABANDONED)
         return self._read(total)
 
@@ -139,13 +135,17 @@ class LangChainClient(AdaptedClient):
         async with aclosing(source) as pieces:
             async for piece in pieces:
                 total = piece if total is None else total + piece
-                on_text(_text(piece))
+                try:
+                    on_text(_text(piece))
+                except StreamClosed:
+                    return self._read(total, finish=ABANDONED)
         return self._read(total)
 
     def stream(self, request: Request, /) -> Generator[Any, None, None]:
         """The model's own chunks."""
         runnable, given, config = self._prepared(request)
-        with closing(_iterator(runnable, given, config)) as pieces:
+        source: Any = runnable.stream(given, config)
+        with closing(source) as pieces:
             yield from pieces
 
     async def astream(self, request: Request, /) -> AsyncGenerator[Any, None]:
@@ -232,9 +232,6 @@ class LangChainClient(AdaptedClient):
             return Reply.failed(why, status=200, **facts)
         return Reply(ok=True, text=text.strip(), **facts)
 
-    def _is_stopped(self) -> bool:
-        return self.stopped is not None and self.stopped.is_set()
-
 
 def client_for(
     model: Runnable[Any, Any] | LangChainClient, cache: ResponseCache | None = None
@@ -292,10 +289,6 @@ def _takes_temperature(leaf: Any) -> bool:
     return leaf is not None and ("temperature" in _fields(leaf) or "temperature" in own_settings(leaf))
 
 
-def _iterator(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig) -> Any:
-    return runnable.stream(given, config)
-
-
 def _text(output: Any) -> str:
     if isinstance(output, BaseMessage):
         return str(output.text)
@@ -306,7 +299,3 @@ def _dumped(value: Any) -> str:
     if hasattr(value, "model_dump"):
         value = value.model_dump(mode="json")
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _stopped() -> Reply:
-    return Reply.failed("the reader was closed", status=0, sent=False, attempts=0)

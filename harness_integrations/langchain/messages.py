@@ -1,6 +1,6 @@
 """LangChain's messages: as snapshots for a trace, and as JSON for caches and recordings."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from langchain_core.messages import (
@@ -8,7 +8,6 @@ from langchain_core.messages import (
     AIMessageChunk,
     BaseMessage,
     ChatMessage,
-    FunctionMessage,
     HumanMessage,
     SystemMessage,
     ToolMessage,
@@ -19,8 +18,11 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from harness_core.messages import Message, Reply
 from harness_integrations.shared.snapshots import Said, plain, snapshots
 
-_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
-_OURS = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage, "developer": SystemMessage}
+_ROLES = {"ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
+_CHAT_ROLES = ("system", "developer", "assistant", "tool")
+_OURS: dict[str, type[BaseMessage]] = {
+    "assistant": AIMessage, "system": SystemMessage, "developer": SystemMessage,
+}  # fmt: skip
 
 
 def snapshots_of(messages: Iterable[BaseMessage]) -> tuple[Message, ...]:
@@ -31,19 +33,18 @@ def snapshots_of(messages: Iterable[BaseMessage]) -> tuple[Message, ...]:
 def _said(message: BaseMessage) -> Said:
     role = _ROLES.get(message.type.removesuffix("MessageChunk").lower(), "user")
     if isinstance(message, ChatMessage):
-        role = message.role if message.role in ("system", "developer", "assistant", "tool") else "user"
+        role = message.role if message.role in _CHAT_ROLES else "user"
     calls: list[tuple[str | None, str, Any]] = []
     if isinstance(message, AIMessage):
         calls = [(call["id"], call["name"], call["args"]) for call in message.tool_calls]
         calls += [(c["id"], c["name"] or "", c["args"]) for c in message.invalid_tool_calls]
     tool = message if isinstance(message, ToolMessage) else None
-    name = message.name
     return Said(
         role=role,
         content=message.content,
-        name=name if not isinstance(message, FunctionMessage) else message.name,
+        name=message.name,
         tool_calls=calls,
-        tool_call_id=tool and tool.tool_call_id,
+        tool_call_id=None if tool is None else tool.tool_call_id,
         more={"status": "error"} if tool is not None and tool.status == "error" else {},
     )
 
@@ -77,8 +78,10 @@ class MessageCodec:
             "llm_output": plain(reply.raw.llm_output),
         }
 
-    def unpack(self, stored: Any) -> ChatResult:
-        """A fresh ``ChatResult``: no two share a message."""
+    def unpack(self, stored: Any) -> ChatResult | None:
+        """A fresh ``ChatResult``: no two share a message. None for what another client stored."""
+        if not isinstance(stored, dict) or "generations" not in stored:
+            return None
         return ChatResult(
             generations=[
                 ChatGeneration(
@@ -107,8 +110,3 @@ def packed(message: BaseMessage) -> dict[str, Any]:
 def text_of(message: BaseMessage) -> str:
     """The text of a message, as plain ``str``."""
     return str(message.text)
-
-
-def texts_of(messages: Sequence[BaseMessage]) -> list[str]:
-    """The texts of messages."""
-    return [text_of(message) for message in messages]

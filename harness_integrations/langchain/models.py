@@ -25,7 +25,7 @@ from harness_core.flows.types import Drive
 from harness_core.messages import BaseClient, Outcome, Reply
 from harness_integrations.langchain.asking import asked_of, model_name
 from harness_integrations.langchain.errors import GovernedRefusal, as_model_error, raise_failed
-from harness_integrations.langchain.replies import chunks_of, joined
+from harness_integrations.langchain.replies import chunks_of, joined, result_of
 from harness_integrations.langchain.sending import BoundClient
 from harness_integrations.langchain.walking import rebound
 from harness_integrations.shared.governing import governed_trace
@@ -79,9 +79,8 @@ class GovernedChatModel(BaseChatModel):
         inner = rebuilt(bound, changed) if changed and type(self) is GovernedChatModel else bound
         taken = {name: getattr(inner, name) for name in _TAKEN_OVER}
         own.setdefault("own_trace", trace)
-        super().__init__(
-            bound=inner, governor=governor, response_cache=response_cache, **{**taken, **own}
-        )
+        mine = {"bound": inner, "governor": governor, "response_cache": response_cache}
+        super().__init__(**{**taken, **mine, **own})
         trace_for(self.own_trace, self.governor)  # what does not go together is said here
 
     @model_validator(mode="after")
@@ -158,14 +157,17 @@ class GovernedChatModel(BaseChatModel):
 
     # --- what is built from it ------------------------------------------------------------------
 
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
+    def bind_tools(
+        self, tools: Sequence[Any], *, tool_choice: Any = None, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
         """The wrapped model's way of taking tools, around this model."""
-        built: Any = rebound(self.bound.bind_tools(tools, **kwargs), self.bound, self)
-        return built
+        chosen = {} if tool_choice is None else {"tool_choice": tool_choice}
+        return rebound(self.bound.bind_tools(tools, **chosen, **kwargs), self.bound, self)
 
     def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[LanguageModelInput, Any]:
         """The wrapped model's way of giving structured output, around this model."""
-        return rebound(self.bound.with_structured_output(schema, **kwargs), self.bound, self)
+        built = self.bound.with_structured_output(schema, **kwargs)
+        return rebound(built, self.bound, self)
 
     def with_fallbacks(self, fallbacks: Sequence[Runnable[Any, Any]], **kwargs: Any) -> Any:
         """Fallbacks under the same limits: one that was not would be asked after a refusal."""
@@ -190,7 +192,7 @@ class GovernedChatModel(BaseChatModel):
         """Alternatives under the same limits."""
         from harness_integrations.langchain.governing import govern
 
-        same = {
+        same: dict[str, Any] = {
             name: govern(one, trace=self.own_trace, governor=self.governor)
             if isinstance(one, Runnable)
             else one
@@ -289,18 +291,19 @@ class GovernedChatModel(BaseChatModel):
         if not isinstance(outcome, Reply):
             raise TypeError(f"a chat request was answered with {type(outcome).__name__}")
         self._raise_failed(outcome)
-        result = outcome.raw
-        if not isinstance(result, ChatResult):
-            raise TypeError(f"a chat request was answered with {type(result).__name__}")
-        return result
+        return result_of(outcome)
 
     def _rest(self, reply: Reply | None) -> Iterator[ChatGenerationChunk]:
         """What a stream still owes: a reply that came whole, or its failure."""
         if reply is None:
             return
         self._raise_failed(reply)
-        if reply.cached and isinstance(reply.raw, ChatResult):
-            yield from chunks_of(reply.raw)
+        if reply.cached:
+            yield from self._pieces(result_of(reply))
+
+    def _pieces(self, result: ChatResult) -> Iterator[ChatGenerationChunk]:
+        """The chunks of a stream whose reply was there whole."""
+        return chunks_of(result)
 
     def _raise_failed(self, reply: Reply) -> None:
         try:

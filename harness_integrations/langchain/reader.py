@@ -1,11 +1,7 @@
 """``DocumentReader``: a governed reader of documents as a LangChain runnable."""
 
-import asyncio
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import suppress
-from contextvars import copy_context
-from queue import SimpleQueue
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, closing
 from typing import Any, Literal, NamedTuple, NotRequired, Self
 
 from langchain_core.documents import Document
@@ -35,6 +31,7 @@ from harness_integrations.langchain.gates import Gates
 from harness_integrations.langchain.inputs import as_chunks, as_documents, as_state, read_input
 from harness_integrations.langchain.models import MARK
 from harness_integrations.langchain.outputs import ReaderOutput, full_output
+from harness_integrations.shared.streaming import atext_stream, text_stream
 
 Piece = str | dict[str, Any]
 
@@ -95,7 +92,7 @@ class DocumentReader(RunnableSerializable[Any, Any]):
     def __init__(self, llm: Any, reader: str | None = None, **fields: Any) -> None:
         spec = fields.get("spec")
         named = reader if reader is not None else _reader_of(spec)
-        super().__init__(llm=llm, reader=named, **fields)
+        super().__init__(**{**fields, "llm": llm, "reader": named})
         self._trace()  # two budgets are said here, before anything is sent
 
     # --- what it is -----------------------------------------------------------------------------
@@ -212,60 +209,33 @@ class DocumentReader(RunnableSerializable[Any, Any]):
     def _transform(
         self, given: Iterator[Any], run_manager: Any, config: RunnableConfig
     ) -> Iterator[Any]:
-        """Read in a thread of its own; what it says is handed on here as it comes."""
-        stopped = threading.Event()
-        task = self._task(_summed(given), config, stopped=stopped)
-        said: SimpleQueue[Any] = SimpleQueue()
-        spoken = _Spoken(said.put, whole=self._in_one_piece(task.spec))
-
-        def work() -> None:
-            try:
-                said.put(_Done(self._read(task, spoken)))
-            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-                said.put(_Raised(error))
-
-        thread = threading.Thread(target=copy_context().run, args=(work,), daemon=True)
-        thread.start()
-        try:
-            while not isinstance(item := said.get(), (_Done, _Raised)):
-                yield self._piece(item)
-            yield from self._last(item, spoken, task.chunks)
-        finally:
-            stopped.set()
-            thread.join()
+        task = self._task(_summed(given), config)
+        spoken, answers = _Spoken(silent=task.spec.premise), list[Answer]()
+        source = text_stream(lambda say: self._read(task, spoken.through(say)), answers.append)
+        with closing(source) as pieces:
+            for piece in pieces:
+                yield self._piece(piece)
+        yield from self._last(answers[0], spoken, task.chunks)
 
     async def _atransform(
         self, given: AsyncIterator[Any], run_manager: Any, config: RunnableConfig
     ) -> AsyncIterator[Any]:
-        """Read in a task of its own; leaving early cancels it."""
         task = self._task(_summed([one async for one in given]), config)
-        said: asyncio.Queue[Any] = asyncio.Queue()
-        spoken = _Spoken(said.put_nowait, whole=self._in_one_piece(task.spec))
+        spoken, answers = _Spoken(silent=task.spec.premise), list[Answer]()
+        source = atext_stream(lambda say: self._aread(task, spoken.through(say)), answers.append)
+        async with aclosing(source) as pieces:
+            async for piece in pieces:
+                yield self._piece(piece)
+        for last in self._last(answers[0], spoken, task.chunks):
+            yield last
 
-        async def work() -> None:
-            try:
-                said.put_nowait(_Done(await self._aread(task, spoken)))
-            except Exception as error:  # noqa: BLE001 - raised where it is waited for
-                said.put_nowait(_Raised(error))
-
-        reading = asyncio.create_task(work())
-        try:
-            while not isinstance(item := await said.get(), (_Done, _Raised)):
-                yield self._piece(item)
-            for piece in self._last(item, spoken, task.chunks):
-                yield piece
-        finally:
-            reading.cancel()
-            with suppress(asyncio.CancelledError):
-                await reading
-
-    def _task(self, given: Any, config: RunnableConfig, *, stopped: Any = None) -> _Task:
+    def _task(self, given: Any, config: RunnableConfig) -> _Task:
         question, documents = read_input(given, self.question_key, self.documents_key)
         trace = self._trace() or Trace(meta={"reader": self.reader})
         spec = self._spec(config)
         marked = merge_configs(config, {"metadata": {MARK: trace.run_id}})
         gate = self._gates[width_of(spec)]
-        client = self._sender().within(marked, gate, stopped=stopped)
+        client = self._sender().within(marked, gate)
         listed = as_documents(documents)
         chunks = as_chunks(listed, spec, client.model, shown=self._shown(listed))
         return _Task(checked_question(question), chunks, client, spec, trace)
@@ -337,10 +307,6 @@ class DocumentReader(RunnableSerializable[Any, Any]):
             return None
         return [format_document(one, self.document_prompt) for one in documents]
 
-    def _in_one_piece(self, spec: ReadSpec) -> bool:
-        """Whether the answer is put together after the model spoke, so that no token may leave."""
-        return spec.premise
-
     def _output(self, answer: Answer, chunks: Chunks) -> Any:
         full = full_output(answer, chunks)
         return full["answer"] if self.output == "answer" else full
@@ -348,11 +314,9 @@ class DocumentReader(RunnableSerializable[Any, Any]):
     def _piece(self, text: str) -> Piece:
         return text if self.output == "answer" else AddableDict({"answer": text})
 
-    def _last(self, item: Any, spoken: "_Spoken", chunks: Chunks) -> Iterator[Piece]:
-        """What is left to say when the read has ended: the rest of the text, and the other values."""
-        if isinstance(item, _Raised):
-            raise item.error
-        full = full_output(item.answer, chunks)
+    def _last(self, answer: Answer, spoken: "_Spoken", chunks: Chunks) -> Iterator[Piece]:
+        """What is left to say after the read: the rest of the text, and the other values."""
+        full = full_output(answer, chunks)
         rest = spoken.rest(full["answer"])
         if rest or not spoken.text:
             yield self._piece(rest)
@@ -360,33 +324,29 @@ class DocumentReader(RunnableSerializable[Any, Any]):
             yield AddableDict({name: value for name, value in full.items() if name != "answer"})
 
 
-class _Done(NamedTuple):
-    answer: Answer
-
-
-class _Raised(NamedTuple):
-    error: BaseException
-
-
 class _Spoken:
-    """What was streamed of an answer, without the white space around it."""
+    """What was streamed of an answer, without the white space around it.
 
-    def __init__(self, say: Callable[[str], None], *, whole: bool) -> None:
-        self._say = say
-        self._whole = whole
+    ``silent``: the answer is put together after the model spoke, so no token may leave before.
+    """
+
+    def __init__(self, *, silent: bool) -> None:
         self.text = ""
+        self._silent = silent
         self._waiting = ""
 
-    def __call__(self, piece: str) -> None:
-        """Hand on a piece; white space waits for what comes after it."""
-        if self._whole:
-            return
-        waiting = self._waiting + piece
-        ready = waiting.rstrip() if self.text else waiting.strip()
-        self._waiting = waiting[len(waiting.rstrip()) :]
-        if ready:
-            self.text += ready
-            self._say(ready)
+    def through(self, say: OnText) -> OnText | None:
+        """What hands pieces on to ``say``; white space waits for what comes after it."""
+
+        def hear(piece: str) -> None:
+            waiting = self._waiting + piece
+            ready = waiting.rstrip() if self.text else waiting.strip()
+            self._waiting = waiting[len(waiting.rstrip()) :]
+            if ready:
+                self.text += ready
+                say(ready)
+
+        return None if self._silent else hear
 
     def rest(self, answer: str) -> str:
         """What of the whole answer was not said yet."""

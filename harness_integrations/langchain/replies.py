@@ -51,6 +51,24 @@ def read_message(message: BaseMessage, metadata: dict[str, Any] | None = None, *
     )
 
 
+def result_of(reply: Reply) -> ChatResult:
+    """The chat result behind a reply; one made of its text where another client recorded it."""
+    if isinstance(reply.raw, ChatResult):
+        return reply.raw
+    usage = reply.usage
+    metadata = {"finish_reason": reply.finish_reason, "model_name": reply.served_model or reply.model}
+    message = AIMessage(
+        content=reply.text,
+        response_metadata=metadata,
+        usage_metadata={
+            "input_tokens": usage.input or 0,
+            "output_tokens": usage.output or 0,
+            "total_tokens": (usage.input or 0) + (usage.output or 0),
+        },
+    )
+    return ChatResult(generations=[ChatGeneration(message=message)])
+
+
 def joined(pieces: Sequence[Any], _whole: bool) -> Reply:
     """One reply from the chunks of a stream, also of one that broke or was closed early."""
     chunks = [piece for piece in pieces if isinstance(piece, ChatGenerationChunk)]

@@ -6,17 +6,18 @@ from contextlib import aclosing, closing
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.outputs import ChatResult
 
 from harness_core.calls.keys import content_hash
 from harness_core.messages import BaseClient, OnText, Reply, Request
 from harness_core.models.registry import model_info
-from harness_integrations.langchain.asking import CAPS, Payload, model_name
+from harness_integrations.langchain.asking import Payload, model_name
 from harness_integrations.langchain.messages import MessageCodec
 from harness_integrations.langchain.replies import Broken, chunks_of, read_result
 from harness_integrations.shared.failures import failed_reply
 from harness_integrations.shared.governing import need_asyncio
 from harness_integrations.shared.retries import without_retries
+from harness_integrations.shared.settings import CAPS
 from harness_integrations.shared.snapshots import plain
 
 CODEC = MessageCodec()
@@ -166,6 +167,4 @@ def _whole(reply: Reply) -> list[Any]:
     raw = reply.raw
     if not isinstance(raw, ChatResult) or not raw.generations:
         return []
-    generation = raw.generations[0]
-    chunks: list[ChatGenerationChunk] = list(chunks_of(raw))
-    return chunks if generation.message else []
+    return list(chunks_of(raw))

@@ -1,12 +1,14 @@
 """Walking what a runnable is made of, and rebuilding it with some of its parts replaced."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel
+
+T = TypeVar("T")
 
 INSIDE: Final = object()
 """Said of a part that stays, and whose own parts are to be looked at."""
@@ -15,14 +17,15 @@ Replace = Callable[[Any], Any]
 """Gives what takes a part's place (the part itself: it stays whole), or ``INSIDE``."""
 
 
-def rebound(built: Any, old: Any, new: Any) -> Any:
+def rebound(built: T, old: Any, new: Any) -> T:
     """A runnable with one part of it, wherever it stands, replaced by another."""
     return rebuilt_with(built, lambda part: new if part is old else INSIDE)
 
 
-def rebuilt_with(whole: Any, replace: Replace) -> Any:
-    """``whole`` with its parts replaced, leaves first found first; unchanged parts are shared."""
-    return _rebuilt(whole, replace, frozenset())
+def rebuilt_with(whole: T, replace: Replace) -> T:
+    """``whole`` with its parts replaced, the outermost first; unchanged parts are shared."""
+    built: T = _rebuilt(whole, replace, frozenset())
+    return built
 
 
 def _rebuilt(part: Any, replace: Replace, inside: frozenset[int]) -> Any:

@@ -77,7 +77,9 @@ def asked_of(
     ``defaults`` are the settings a replayed LLM had; none: those that ``llm`` has.
     """
     kind: Kind = "complete" if isinstance(given, str) else "chat"
-    messages = [ChatMessage(role=MessageRole.USER, content=given)] if isinstance(given, str) else given
+    messages = (
+        [ChatMessage(role=MessageRole.USER, content=given)] if isinstance(given, str) else given
+    )
     own = own_settings(llm) if defaults is None else dict(defaults)
     called = {name: value for name, value in kwargs.items() if value is not None}
     settings = {**own, **called, **_additional(llm)} if _constructor_wins(llm) else {
@@ -181,9 +183,11 @@ def cap_field(llm: Any) -> str | None:
     field_name = next((name for name in _FIELDS if name in type(llm).model_fields), None)
     if field_name is None:
         return None
-    probe = changed(llm, **{field_name: 7}, additional_kwargs=_uncapped(llm)) if _additional(
-        llm
-    ) else changed(llm, **{field_name: 7})
+    probe = (
+        changed(llm, **{field_name: 7}, additional_kwargs=_uncapped(llm))
+        if _additional(llm)
+        else changed(llm, **{field_name: 7})
+    )
     return field_name if probe.metadata.num_output == 7 else None
 
 
@@ -250,6 +254,13 @@ def _constructor_wins(llm: Any) -> bool:
 def identity_of(llm: Any) -> str:
     """What tells LLMs with equal names apart in a cache: class, address, options; no credential."""
     kind = type(llm)
-    names = ("api_base", "base_url", "system_prompt", "top_p", "context_window", "additional_kwargs")
+    names = (
+        "api_base",
+        "base_url",
+        "system_prompt",
+        "top_p",
+        "context_window",
+        "additional_kwargs",
+    )
     settings = {name: plain(getattr(llm, name, None)) for name in names}
     return f"{kind.__module__}.{kind.__qualname__}:{content_hash(settings)[:16]}"

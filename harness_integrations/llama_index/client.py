@@ -49,7 +49,7 @@ class LlamaIndexClient(AdaptedClient):
     """Sends requests through ``llm``, one attempt each, the output cap enforced on a copy of it.
 
     Requests are priced and recorded as the LLM's model, whatever a spec names, with one warning. A
-    schema goes out natively with LlamaIndex's OpenAI classes, elsewhere as a sentence in the prompt.
+    schema goes out natively with LlamaIndex's OpenAI classes, elsewhere as words in the prompt.
     ``llm.system_prompt`` is not added: ``chat`` does not. A governed LLM is unwrapped, so that a
     request is governed once; ``trace`` is then its trace. Without ``embeddings`` readers rank by
     words. ``allow_uncapped`` accepts an LLM whose output cannot be capped.
@@ -158,13 +158,16 @@ class LlamaIndexClient(AdaptedClient):
 
     def embed(self, request: Texts, /) -> Embeddings:
         """Vectors from ``embeddings``; without them a failed outcome that says so."""
-        return super().embed(request) if self._embeddings is None else self._embeddings.embed(request)
+        return (
+            super().embed(request) if self._embeddings is None else self._embeddings.embed(request)
+        )
 
     async def aembed(self, request: Texts, /) -> Embeddings:
         """The async twin of ``embed``."""
         if self._embeddings is None:
             return super().embed(request)
-        return await self._embeddings.aembed(request)
+        vectors: Embeddings = await self._embeddings.aembed(request)
+        return vectors
 
     def __repr__(self) -> str:
         return f"LlamaIndexClient({self.model!r})"
@@ -235,7 +238,7 @@ def _effort(llm: LLM, effort: str) -> dict[str, Any]:
 
 def _asking_json(request: Request) -> str:
     schema = json.dumps(request.schema, ensure_ascii=False)
-    return f"Answer with a single JSON object, without any other text, that fits this schema:\n{schema}"
+    return f"Answer with a single JSON object that fits this schema, and no other text:\n{schema}"
 
 
 def _heard(on_text: OnText, piece: Any) -> bool:

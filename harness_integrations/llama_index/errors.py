@@ -1,6 +1,6 @@
 """What governed LlamaIndex objects raise: no ValueError or TypeError, which ``Refine`` swallows."""
 
-from llama_index.core.instrumentation import get_dispatcher
+from llama_index_instrumentation import get_dispatcher
 
 from harness_core.calls.trace import Trace
 from harness_core.errors import HarnessError, RequestRefused

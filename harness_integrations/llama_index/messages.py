@@ -1,4 +1,4 @@
-"""LlamaIndex's messages and responses: as snapshots for a trace, as JSON for caches and recordings."""
+"""LlamaIndex's messages and responses: as snapshots for a trace, as JSON for recordings."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a LlamaIndex LLM gave back, read as a ``Reply``; and the pieces of a stream joined to one."""
+"""What a LlamaIndex LLM gave back, read as a ``Reply``; the pieces of a stream joined to one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -91,9 +91,7 @@ def _facts(pieces: Sequence[Response]) -> dict[str, Any]:
     """Usage, finish reason, model and ids, each from the last piece that tells it."""
     facts: dict[str, Any] = {"usage": Usage()}
     for piece in pieces[-8:]:  # a finish comes before the usage, both at the end
-        for name, value in _told(piece).items():
-            if value is not None:
-                facts[name] = value
+        facts |= {name: value for name, value in _told(piece).items() if value is not None}
     return facts
 
 

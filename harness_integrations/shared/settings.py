@@ -1,4 +1,4 @@
-"""Settings of a request as providers spell them, read in one form: tools, choices, schemas, caps."""
+"""Settings of a request as providers spell them, in one form: tools, choices, schemas, caps."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -39,6 +39,17 @@ def open_schema(schema: Any) -> Any:
             if not (name == "additionalProperties" and value is False)
         }
     return [open_schema(one) for one in schema] if isinstance(schema, list) else schema
+
+
+def closed_schema(schema: Any) -> Any:
+    """A JSON schema as strict modes ask for it: every object closed, all its fields required."""
+    if isinstance(schema, Mapping):
+        closed = {name: closed_schema(value) for name, value in schema.items() if name != "default"}
+        if isinstance(fields := schema.get("properties"), Mapping):
+            closed["properties"] = {name: closed_schema(value) for name, value in fields.items()}
+            closed |= {"additionalProperties": False, "required": list(fields)}
+        return closed
+    return [closed_schema(one) for one in schema] if isinstance(schema, list) else schema
 
 
 def read_tool_choice(choice: Any) -> str | None:

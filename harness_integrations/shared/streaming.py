@@ -37,7 +37,9 @@ class _Ended:
         self.error = error
 
 
-def text_stream(read: Callable[[OnText], T], done: Callable[[T], None]) -> Generator[str, None, None]:
+def text_stream(
+    read: Callable[[OnText], T], done: Callable[[T], None]
+) -> Generator[str, None, None]:
     """Pieces of text as ``read`` says them from a thread; ``done`` is given what it returns.
 
     Nothing is read before the first ``next``. Closed early, the request on its way is given up and

@@ -269,7 +269,7 @@ def test_ctrl_c_at_a_process_lands_what_is_in_flight_and_the_second_is_pythons_o
 ) -> None:
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", f"STUBBORN = {stubborn}\n{textwrap.dedent(SCRIPT)}"]
-    with subprocess.Popen(  # noqa: S603 - our own script
+    with subprocess.Popen(
         command, cwd=root, env={"PYTHONPATH": f"{root / 'core'}:{root}"}, stdout=-1, text=True
     ) as child:
         assert child.stdout is not None

@@ -164,6 +164,20 @@ def test_edges_lose_marks_and_keep_signs(piece: str, left: str) -> None:
         ("42 people", "From 10\u201342 people said it.", False),
         ("1,204 people", "The population-1,204 people moved.", True),
         ("42 people", "The population-42 people moved.", False),
+        # at the edges of the source, and beside marks that join nothing
+        ("12 mg daily", "12 mg daily.", True),
+        ("a sum of 45", "a sum of 45", True),
+        ("五人", "五人参加。", True),
+        ("十五", "共十五", True),
+        ("参加十", "参加十五人", False),
+        ("204 men", "First,204 men came.", True),
+        ("12 men", "The end.12 men came.", True),
+        ("12 men", "(At last).12 men came.", False),
+        (".5 mg", "a dose..5 mg", False),
+        ("-5 men", "There were --5 men.", False),
+        ("There were 1", "There were 1 200 patients.", True),
+        ("to 12", "It went to 12,³ at last.", True),
+        ("a dose of 5", "A dose of 5. Then more.", True),
         # 145
         ("inferior to placebo", "It was non-inferior to placebo.", False),
         ("significant", "A non-significant change.", False),
@@ -309,6 +323,11 @@ LIST = (
         ("- It met two of them.\n- Everybody recovered.\n- Nobody died.", False),
         ("1. It met two of them.\n3. Nobody died.", False),
         ("(3) Nobody died.", False),
+        ("It met two of them\nNobody died", True),
+        ("Pain fell\nNobody died", True),
+        ("of them\nNobody died", True),
+        ("met two\nPain fell by 12", True),
+        ("It met\nIt met two of them", True),
         ("Pain fell\n\non the scale", False),
         ("Pain fell by ...\n... on the scale", True),
         ("It met ...\n... the scale", True),
@@ -336,6 +355,7 @@ WRAPPED = (
         ("given to 120 patients\nJune of 2019", False),
         ("The drug was given to 120 patients\nMayo Clinic", False),
         ("at the\nMayo Clinic", True),
+        ("June of 2019\nMayo Clinic", False),
     ],
 )
 def test_wrapped_lines_are_one_passage(quotation: str, verified: bool) -> None:
@@ -437,3 +457,20 @@ def test_a_line_of_ten_megabytes_is_no_problem() -> None:
     assert verify_quotation("word word word", line).verified is True
     assert verify_quotation("word ward word", line).verified is False
     assert verify_quotation(line[:1_000_000], line).verified is True
+
+
+def test_a_wrapped_line_is_set_apart_only_right_at_the_end_of_a_sentence() -> None:
+    source = "Alpha beta gamma. Then Delta epsilon zeta."
+    assert verify_quotation("Alpha beta gamma\nDelta epsilon", source).verified is True
+    assert verify_quotation("Alpha beta\nDelta epsilon", source).verified is False
+    assert verify_quotation("Alpha beta\nThen Delta", source).verified is True
+
+
+def test_long_quotations_get_no_other_spelling_and_many_passages_are_refused() -> None:
+    source = "an investigatorblinded trial " + "of many words " * 500
+    assert verify_quotation("an investigator-blinded trial", source).verified is True
+    assert verify_quotation(source.replace("torb", "tor-b"), source).verified is False
+    lines = [f"Line {at} is here." for at in range(1200)]
+    quotation = "\n\n".join(reversed(lines))
+    assert verify_quotation("\n\n".join(lines), "\n".join(lines)).verified is True
+    assert verify_quotation(quotation, "\n".join(lines)).verified is False

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from harness_core import Trace, example_document
+from harness_core import Trace, example_document, flush_caches
 from harness_integrations.cli.app import app
 from tests.support.openai_server import OpenAIServer
 
@@ -71,6 +71,7 @@ def test_an_existing_trace_is_an_error_unless_it_is_resumed() -> None:
     first = run("ask", REPORT, QUESTION, "--recipe", "thorough", "--trace", "run.jsonl")
     steps = len(Trace.load("run.jsonl").steps)
     assert run("ask", REPORT, QUESTION, "--trace", "run.jsonl").exit_code == 2
+    flush_caches()  # as in the new process that resumes
     again = run("ask", REPORT, QUESTION, "--recipe", "thorough", "--trace", "run.jsonl", "--resume")
     assert (again.exit_code, again.stdout) == (0, first.stdout)
     assert len(Trace.load("run.jsonl").steps) == steps

@@ -177,6 +177,12 @@ def test_every_partial_member_is_named() -> None:
     assert "members with a partial answer: retrieve, map_reduce" in answer.reasons()
 
 
+def test_an_adjudication_that_was_cut_off_is_used_and_partial() -> None:
+    # readers 44
+    answer = weighed(client_of({**DIFFERENT, "ensemble.adjudicate": cut_off("Nine t")}))
+    assert (answer.answer, answer.partial, answer.notes["truncated_calls"]) == ("Nine t", True, 1)
+
+
 def test_the_answers_are_joined_when_the_adjudication_fails() -> None:
     answer = weighed(client_of({**DIFFERENT, "ensemble.adjudicate": RuntimeError("x")}))
     assert (answer.answer, answer.partial) == ("One.\n\n---\n\nTwo.", True)

@@ -11,9 +11,14 @@ from harness_core.answer import Answer
 from harness_core.calls.trace import Trace
 from harness_core.clients.mock import MockClient
 from harness_core.documents.types import Chunks
-from harness_core.errors import ExtractUnresolvedWarning, NoFieldsError
+from harness_core.errors import CallCapWarning, ExtractUnresolvedWarning, NoFieldsError
+from harness_core.flows.types import Work
+from harness_core.messages import Reply
 from harness_core.pipeline import read
 from harness_core.reading.extraction_fields import Field
+from harness_core.reading.flow import make_job
+from harness_core.reading.registry import find_reader
+from harness_core.reading.spec import ReadSpec
 from harness_core.reading.verifying import verify_evidence
 from tests.support.readings import (
     asked,
@@ -163,6 +168,14 @@ def test_a_choice_that_a_limit_kept_back_is_no_failure() -> None:
     assert answer.notes["record"] == {"n": 100}
 
 
+def test_a_cap_is_foreseen_and_what_was_not_sent_cannot_be_cited() -> None:
+    client = client_of({"extract.chunk": form(design="see [chunk 1] and [chunk 3]")})
+    with pytest.warns(CallCapWarning):
+        answer = read_unchecked(CHUNKS, client, 1, "extract", fields=(DESIGN,))
+    assert answer.notes["cited_unknown"] == [3]
+    assert (answer.notes["failed_calls"], answer.partial) == (0, True)
+
+
 def test_a_value_without_a_quotation_is_kept_and_unsupported() -> None:
     # readers 130, 134
     answer, _ = extracted([form(n=100, n_q=" "), {}, {}], (N, DESIGN))
@@ -304,23 +317,15 @@ def test_the_premise_is_not_checked_and_citations_are_not_asked_for() -> None:
     assert "[chunk 3]" not in system(client.calls()[0])
 
 
-def test_requests_may_be_spaced_out() -> None:
-    from harness_core.flows.types import Pause, Work
-    from harness_core.messages import Reply
-    from harness_core.reading.flow import make_job
-    from harness_core.reading.registry import find_reader
-    from harness_core.reading.spec import ReadSpec
-
+def test_all_chunks_are_asked_side_by_side_and_reconciled_where_slow_work_is_done() -> None:
     spec = ReadSpec("extract", fields=[N], delay_between_calls=2)
-    flow = find_reader("extract").reader.read(
-        make_job(CHUNKS, QUESTION, spec, MockClient(), Trace())
-    )
-    reply = [Reply(ok=True, text="{}")]
-    assert len(next(flow)) == 1  # type: ignore[arg-type]  # a batch
-    for _ in CHUNKS.chunks[1:]:
-        assert flow.send(reply) == Pause(2)
-        assert len(flow.send(None)) == 1  # type: ignore[arg-type]  # a batch
-    reconciling = flow.send(reply)
+    job = make_job(CHUNKS, QUESTION, spec, MockClient(), Trace())
+    flow = find_reader("extract").reader.read(job)
+    batch = next(flow)
+    assert isinstance(batch, tuple)
+    assert [request.label for request in batch] == ["extract.chunk"] * 3
+    reconciling = flow.send([Reply(ok=True, text="{}")] * 3)
     assert isinstance(reconciling, Work)
-    with pytest.raises(StopIteration):
+    with pytest.raises(StopIteration) as stop:
         flow.send(reconciling.function())
+    assert stop.value.value.answer == '{"n":null}'

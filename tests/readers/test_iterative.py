@@ -122,6 +122,18 @@ def test_a_round_whose_query_cannot_be_embedded_ranks_by_words() -> None:
     assert 6 in answer.chunks_used
 
 
+def test_a_query_with_a_vector_of_another_length_is_ranked_by_words_and_said() -> None:
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[1.0] * (2 if len(texts) == 1 else 3) for _ in texts]
+
+    client = MockClient(lambda _m, _p: done(), embed)
+    with pytest.warns(EmbedFallbackWarning, match="cannot be compared"):
+        answer = rounds(client)
+    assert answer.partial
+    assert answer.notes["embedding_fallback"]
+    assert 1 in answer.chunks_used
+
+
 @pytest.mark.parametrize("blank", ["", None, "  "])
 def test_an_answer_without_text_is_asked_for_once_more(blank: Any) -> None:
     # readers 93

@@ -8,9 +8,13 @@ from harness_core.answer import Answer
 from harness_core.clients.mock import MockClient
 from harness_core.config import override
 from harness_core.documents.types import Chunks
-from harness_core.errors import RerankDegradedWarning, RerankPrefilterWarning
+from harness_core.errors import (
+    EmbedFallbackWarning,
+    RerankDegradedWarning,
+    RerankPrefilterWarning,
+)
 from harness_core.messages import SENTINEL, Reply
-from harness_core.pipeline import read
+from harness_core.pipeline import estimate, read
 from harness_core.readers.rerank import read_score
 from tests.support.readings import (
     asked,
@@ -134,6 +138,18 @@ def test_an_evenly_spread_sample_stands_in_where_nothing_can_rank() -> None:
     assert answer.notes["prefilter"] == "spread"
 
 
+def test_embeddings_that_fail_rank_nothing() -> None:
+    def broken(texts: list[str]) -> list[list[float]]:
+        raise RuntimeError("down")
+
+    client = MockClient(lambda _m, p: '{"score": 9}' if "score" in p["label"] else "Yes.", broken)
+    spec = {"reader": "rerank", "rerank_candidates": 4}
+    with pytest.warns(EmbedFallbackWarning), pytest.warns(RerankPrefilterWarning, match="spread"):
+        answer = read(WORDLESS, "Wo?", client, spec)
+    assert (answer.found, answer.partial, answer.chunks_used) == (True, True, [3, 8, 13, 18])
+    assert "an evenly spread sample" in " ".join(answer.reasons())
+
+
 def test_vectors_that_are_all_alike_rank_nothing() -> None:
     client = MockClient(lambda _m, p: '{"score": 9}', lambda texts: [[1.0, 0.0] for _ in texts])
     with pytest.warns(RerankPrefilterWarning, match="spread"):
@@ -244,3 +260,18 @@ def test_a_cut_off_answer_is_used_and_counted() -> None:
     client = client_of({"rerank.score": score, "rerank.answer": cut_off("Nine t")})
     answer = scored(client)
     assert (answer.answer, answer.partial, answer.notes["truncated_calls"]) == ("Nine t", True, 1)
+
+
+class Posting(MockClient):
+    """A mock that counts as a provider, so that its embeddings are requests."""
+
+    provider = True
+
+
+@pytest.mark.parametrize(("question", "embeds"), [("Wo?", 1), ("Which mill?", 0)])
+def test_embeddings_are_counted_ahead_only_where_words_cannot_choose(
+    question: str, embeds: int
+) -> None:
+    # readers 175
+    found = estimate(WORDLESS, question, "rerank", client=Posting(), rerank_candidates=4)
+    assert (found.embed_calls, found.calls) == (embeds, embeds + 5)

@@ -10,6 +10,7 @@ from harness_core.calls.trace import Trace
 from harness_core.clients.mock import MockClient
 from harness_core.documents.types import Chunks
 from harness_core.errors import BadSettingError, EmptyChunksError, NoCriteriaError
+from harness_core.models.tokenizers import count_tokens
 from harness_core.pipeline import read
 from tests.support.readings import (
     asked,
@@ -116,6 +117,17 @@ def test_a_first_chunk_that_is_too_long_is_cut() -> None:
     assert answer.evidence[0].verified is True
     (cut,) = notes_of(answer.trace, "truncate")
     assert (cut["where"], cut["chunk_id"]) == ("screen.opening", 1)
+
+
+def test_the_header_of_a_chunk_that_is_cut_is_counted() -> None:
+    long = "A section whose heading goes on for a good many words" + " and more" * 9
+    chunks = chunks_of("More of the same is said here. " * 400, section=[long])
+    client = client_of({"screen.decide": said()})
+    screened(client, chunks, screen_tokens=100)
+    excerpt = client.calls()[0].messages[3].content.split("\n\nThis is the opening")[0]
+    shown = "\n".join(excerpt.splitlines()[1:-1])
+    assert long in shown
+    assert 50 < count_tokens(shown) <= 100
 
 
 def test_no_room_for_a_word_is_an_error_that_names_the_setting() -> None:

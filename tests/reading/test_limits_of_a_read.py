@@ -1,8 +1,8 @@
-"""What is refused before the first request, what is foreseen, and what a limit does in between.
+"""What is refused before the first request, what is foreseen, what a limit does in between.
 
-Numbers are those of the list of readers' edge cases. Lines 177, 178 and 183 are replaced: a parallel
-read is held to its limits as it goes, never refused for its worst case. Line 182 has no counterpart:
-requests carry no client and no price. Line 184 is ``test_drivers_agree``.
+Numbers are those of the list of readers' edge cases. Lines 177, 178 and 183 are replaced: a
+parallel read is held to its limits as it goes, never refused for its worst case. Line 182 has no
+counterpart: requests carry no client and no price. Line 184 is ``test_drivers_agree``.
 """
 
 from typing import Any
@@ -43,7 +43,12 @@ class Posting(MockClient):
 def _models() -> None:
     register_model("dear-1", context_window=64_000, max_output=4000, input_usd=2, output_usd=8)
     register_model(
-        "thinker-1", context_window=64_000, max_output=9000, input_usd=2, output_usd=8, reasoning=True
+        "thinker-1",
+        context_window=64_000,
+        max_output=9000,
+        input_usd=2,
+        output_usd=8,
+        reasoning=True,
     )
 
 
@@ -302,3 +307,33 @@ def test_the_bound_of_a_request_leaves_no_room_to_pass_the_limit() -> None:
     assert trace.spent_usd < 0.01
     assert answer.notes["stop_reason"] == "cost"
     assert answer.notes["failed_calls"] == 0
+
+
+def test_a_read_is_not_stopped_by_the_refusals_of_another_on_its_trace() -> None:
+    trace = Trace(Governor(max_output_tokens=400))
+
+    def asking_elsewhere(messages: Any) -> str:
+        # another run on the same budget is refused while this one is on its way
+        other = read(the_chunks(1), QUESTION, saying(), "stuff", trace=trace)
+        assert other.notes["stop_reason"] == "output"
+        return "Revenue was 45.2 million."
+
+    spec = ReadSpec("stuff", max_answer_tokens=300)
+    answer = read(the_chunks(1), QUESTION, MockClient(asking_elsewhere), spec, trace=trace)
+    assert len(trace.refusals) == 1
+    assert (answer.partial, "stop_reason" in answer.notes) == (False, False)
+
+
+def test_what_is_dropped_is_counted_whole() -> None:
+    # parts counted apart add up to more than the room, the whole does not
+    from harness_core.models.tokenizers import count_tokens
+    from harness_core.reading.prompts import joined, rendered
+
+    chunks = new_chunks([f"w{number}" for number in range(40)])
+    whole = count_tokens(joined(chunks))
+    assert sum(count_tokens(rendered(chunk)) for chunk in chunks) > whole
+    job = make_job(chunks, QUESTION, ReadSpec("stuff"), saying(), Trace())
+    assert job.fit(chunks, room=whole).dropped == ()
+    kept = job.fit(chunks, room=whole - 30)
+    assert kept.dropped
+    assert count_tokens(joined(kept.chunks)) <= whole - 30

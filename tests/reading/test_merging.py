@@ -28,7 +28,11 @@ def _models() -> None:
 
 
 def merged(
-    pieces: list[str], client: MockClient, spec: ReadSpec, trace: Trace | None = None, width: int = 1
+    pieces: list[str],
+    client: MockClient,
+    spec: ReadSpec,
+    trace: Trace | None = None,
+    width: int = 1,
 ) -> Merged:
     run = trace or Trace()
     job = make_job(the_chunks(1), QUESTION, spec, client, run)

@@ -223,7 +223,7 @@ def test_no_answer_no_evidence() -> None:
 
 
 def test_what_does_not_fit_one_request_is_left_out_and_told() -> None:
-    from harness_core import OverflowError, OverflowWarning, register_model
+    from harness_core import OverflowWarning, errors, register_model
 
     register_model("small-1", context_window=900, max_output=300, input_usd=0, output_usd=0)
     client = saying()
@@ -234,7 +234,7 @@ def test_what_does_not_fit_one_request_is_left_out_and_told() -> None:
     assert 0 < dropped < 30
     assert answer.chunks_used == list(range(1, 31 - dropped))
     assert f"{dropped} chunk(s) did not fit" in answer.reasons()
-    with pytest.raises(OverflowError):
+    with pytest.raises(errors.OverflowError):
         read(the_chunks(30), QUESTION, client, spec.having(on_overflow="error"))
     assert len(client.calls()) == 1
 

@@ -83,7 +83,7 @@ def test_an_answering_prompt_without_its_excerpts_is_short() -> None:
     ],
 )
 def test_a_chunk_stands_under_a_head_that_says_where_it_is_from(
-    page: int | float | str | None, section: str | None, head: str
+    page: float | str | None, section: str | None, head: str
 ) -> None:
     (chunk,) = new_chunks(["Stone."], page=page, section=section)
     assert rendered(chunk) == f"{head}\nStone."

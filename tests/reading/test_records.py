@@ -130,9 +130,7 @@ def test_the_first_error_that_nothing_recovered_is_named() -> None:  # 191
 
 
 def test_a_printed_answer_says_what_matters() -> None:
-    evidence = [
-        Evidence(chunk_id=n, text="Stone.", page=n, section="S" * 60) for n in range(1, 9)
-    ]
+    evidence = [Evidence(chunk_id=n, text="Stone.", page=n, section="S" * 60) for n in range(1, 9)]
     trace = Trace()
     answer = new_answer(
         "Yes.", "mine", "Why? " * 60, [1], trace, evidence=evidence, partial=True,

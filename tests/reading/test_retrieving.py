@@ -20,12 +20,12 @@ from harness_core import (
     register_embedder,
     register_model,
 )
+from harness_core.clients.callable import CallableClient
 from harness_core.errors import (
     EmbedFallbackWarning,
     NoEmbeddingsWarning,
     ReplayNoEmbeddingsWarning,
 )
-from harness_core.clients.callable import CallableClient
 from tests.support.reading import QUESTION, prompt, saying
 
 TEXTS = [
@@ -112,7 +112,10 @@ def test_chunks_that_do_not_fit_are_dropped_whole() -> None:
     texts = [f"Revenue of unit {n} was {n} million. " * 15 for n in range(1, 7)]
     client = saying()
     answer = read(
-        new_chunks(texts), QUESTION, client, ReadSpec("retrieve", model="narrow-1", max_answer_tokens=100)
+        new_chunks(texts),
+        QUESTION,
+        client,
+        ReadSpec("retrieve", model="narrow-1", max_answer_tokens=100),
     )
     dropped = answer.notes["dropped_chunks"]
     assert 0 < dropped < 6

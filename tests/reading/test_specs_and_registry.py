@@ -190,9 +190,7 @@ def test_a_model_that_follows_the_client_is_not_a_setting_of_the_read() -> None:
 
 
 def test_the_client_s_model_is_asked_sized_and_billed() -> None:  # 15
-    register_model(
-        "tiny-local", context_window=4000, max_output=512, input_usd=1.0, output_usd=2.0
-    )
+    register_model("tiny-local", context_window=4000, max_output=512, input_usd=1.0, output_usd=2.0)
     client = CallableClient(lambda messages: "Revenue was 45.2 million.", model="tiny-local")
     trace = Trace()
     read(the_chunks(), QUESTION, client, "map_reduce", trace=trace)

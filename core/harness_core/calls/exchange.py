@@ -168,7 +168,7 @@ def governed(flow: Flow[T], run: Run) -> Drive[T]:
             answer, error = None, None  # cleared first: what is thrown next must not find the last
             try:
                 answer = yield from _performed(todo, run)
-            except Exception as what:  # raised in the reader, where it asked
+            except Exception as what:  # noqa: BLE001 - raised in the reader, where it asked
                 error = what
 
 
@@ -185,7 +185,7 @@ def _batch(asked: Sequence[Asked], run: Run) -> Drive[list[Outcome | None]]:
     placed: list[int] = []
     if asked:
         run.reporter.batch(asked[0].label, len(asked))
-    results = yield Batch(admit(asked, run, outcomes, placed), len(asked))
+    results = yield Batch(admit(asked, run, outcomes, placed), len(asked), run.width)
     for place, outcome in zip(placed, results, strict=True):
         outcomes[place] = outcome
     return outcomes

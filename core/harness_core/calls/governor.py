@@ -125,8 +125,7 @@ class Governor:
             raise BadSettingError(f"on_refusal is reply or raise, not {on_refusal!r}")
         self.bound = bound
         self.on_refusal = on_refusal
-        self._known: tuple[Any, ...] = ()
-        self._limits = Limits()
+        self._known: tuple[tuple[Any, ...], Limits] = ((), Limits())
         self.shared_trace: Any = None  # set by the first wrapper that is given this governor
 
     def limits(self) -> Limits:
@@ -134,9 +133,10 @@ class Governor:
         values = tuple(
             [setting(name) if value is UNSET else value for name, value in self._given.items()]
         )
-        if values != self._known:
-            self._known, self._limits = values, self._read(values)
-        return self._limits
+        known = self._known
+        if known[0] != values:
+            known = self._known = (values, self._read(values))
+        return known[1]
 
     def _read(self, values: tuple[Any, ...]) -> Limits:
         given = dict(zip(self._given, values, strict=True))

@@ -25,8 +25,8 @@ class Journal:
             self._file = os.open(self.path, mode, 0o644)
         except FileExistsError:
             raise TraceError(
-                f"{self.path} exists already; pass resume=True to go on with that run, or another "
-                "path"
+                f"{self.path} exists already; go on with that run (resume=True, --resume) or name "
+                "another path"
             ) from None
         except OSError as error:
             raise TraceError(f"{self.path} cannot be written: {error.strerror}") from error
@@ -81,6 +81,21 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):
         return sorted(value)
     return None
+
+
+def lines_of(source: Any) -> Iterable[Mapping[str, Any]]:
+    """The lines of a trace given as a path, as JSON text, or parsed.
+
+    Raises:
+        TraceError: it is none of these, or no trace.
+    """
+    if isinstance(source, Mapping):
+        return document_lines(source)
+    if isinstance(source, str) and source.lstrip().startswith("{") and not os.path.isfile(source):
+        return parsed_document(source)
+    if isinstance(source, (str, os.PathLike)):
+        return read(source)
+    raise TraceError(f"a trace is a path, JSON text or a mapping, not {type(source).__name__}")
 
 
 def read(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
@@ -150,6 +165,7 @@ def document_lines(value: Any, source: object = "the given value") -> list[dict[
             f"{source} holds its steps as {type(steps).__name__}, not as a list of objects; parse "
             "the JSON without turning it into a table"
         )
-    head = {k: v for k, v in value.items() if k not in ("steps", "refusals", "summary", "errors")}
+    lists = ("steps", "refusals", "lost", "summary", "errors")
+    head = {k: v for k, v in value.items() if k not in lists}
     refusals = [{"refusal": refusal} for refusal in value.get("refusals", ())]
-    return [{"trace": FORMAT, **head}, *steps, *refusals]
+    return [{"trace": FORMAT, **head}, *steps, *value.get("lost", ()), *refusals]

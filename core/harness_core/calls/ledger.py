@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -53,17 +53,17 @@ class Demand:
 class Hold:
     """A request's worst case, held until it is settled. A context manager that never leaks."""
 
-    __slots__ = ("_ledger", "demand", "run", "streamed")
+    __slots__ = ("demand", "ledger", "run", "streamed")
 
     def __init__(self, ledger: "Ledger", demand: Demand, run: object, *, streamed: bool) -> None:
-        self._ledger = ledger
+        self.ledger = ledger
         self.demand = demand
         self.run = run
         self.streamed = streamed
 
     def settle(self, *, tokens: int, pico: int | None) -> None:
         """Replace the hold by what the request took; once."""
-        self._ledger.settle(self, tokens=tokens, pico=pico)
+        self.ledger.settle(self, tokens=tokens, pico=pico)
 
     def lose(self) -> None:
         """Charge the whole bound: the request was sent and nothing is known of it."""
@@ -78,7 +78,7 @@ class Hold:
         value: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        self._ledger.release(self)  # does nothing to a settled one
+        self.ledger.release(self)  # does nothing to a settled one
 
 
 class Blocked:
@@ -113,14 +113,29 @@ class _Obstacle(NamedTuple):
     refuse: "Callable[[Demand, Limits, Ledger], Refusal]"
 
 
-class Ledger:
-    """One account: requests made, tokens and money spent and held. Thread-safe, loop-free."""
+@dataclass(slots=True, eq=False)
+class _Traffic:
+    """What is on its way on one account, and who waits for it; ``lock`` guards all its ledgers."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._holds: dict[int, Hold] = {}
-        self._queue: deque[Blocked] = deque()
-        self._version = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    holds: dict[int, Hold] = field(default_factory=dict)
+    queue: deque[Blocked] = field(default_factory=deque)
+    version: int = 0
+
+
+class Ledger:
+    """One account: requests made, tokens and money spent and held. Thread-safe, loop-free.
+
+    One with a ``parent`` has a part in its account: tokens, money and holds count together, while
+    its limit of requests sees its own alone.
+    """
+
+    def __init__(self, parent: "Ledger | None" = None) -> None:
+        self.chain: tuple[Ledger, ...] = (self, *(parent.chain if parent is not None else ()))
+        self.account = self.chain[-1]
+        self.traffic: _Traffic = _Traffic() if parent is None else parent.traffic
+        self._lock, self._holds = self.traffic.lock, self.traffic.holds
+        self._queue = self.traffic.queue
         self.calls = 0
         self.tokens = 0
         self.spent = 0
@@ -140,11 +155,17 @@ class Ledger:
     def add(self, *, calls: int = 0, tokens: int = 0, spent: int = 0, replayed: int = 0) -> None:
         """Count what happened elsewhere: a recording's steps, another trace's run."""
         with self._lock:
-            self.calls += calls
-            self.tokens += tokens
-            self.spent += spent
-            self.replayed += replayed
+            for ledger in self.chain:
+                ledger.calls += calls
+                ledger.tokens += tokens
+                ledger.spent += spent
+                ledger.replayed += replayed
             self._moved()
+
+    def charge(self, calls: int) -> None:
+        """Count requests against this ledger's limit that its account has counted before."""
+        with self._lock:
+            self.calls += calls
 
     def permit(self, demand: Demand, limits: Limits) -> Refusal | None:
         """The limits that need no hold, looked at before a cache is asked."""
@@ -166,6 +187,13 @@ class Ledger:
         if limits.max_calls is not None and self.calls + 1 > limits.max_calls:
             return _over_calls(demand, limits, self)
         return None
+
+    def hopeless(self, demand: Demand, limits: Limits) -> Refusal | None:
+        """Why a request could not be sent even if all in flight had cost nothing; holds nothing."""
+        with self._lock:
+            obstacle = self._obstacle(demand, limits)
+            certain = obstacle is not None and obstacle.certain
+            return obstacle.refuse(demand, limits, self) if obstacle and certain else None
 
     def hold(
         self, demand: Demand, limits: Limits, run: object, *, streamed: bool = False
@@ -220,7 +248,7 @@ class Ledger:
             ticket = ticket or Blocked(self)
             if ticket.seconds <= 0:
                 return _busy(demand)
-            ticket.version = self._version
+            ticket.version = self.traffic.version
             return ticket
 
     def _next_in_line(self, ticket: Blocked | None, run: object) -> bool:
@@ -229,15 +257,17 @@ class Ledger:
 
     def _obstacle(self, demand: Demand, limits: Limits) -> _Obstacle | None:
         """The limits in their order; open streams, which nobody waits for, count as spent."""
-        calls, tokens, pico = self.calls, self.tokens, self.spent + self.replayed
+        account = self.account
+        calls, tokens, pico = self.calls, account.tokens, account.spent + account.replayed
         cost = demand.pico
         more_calls = more_tokens = more_pico = 0
         for hold in self._holds.values():
+            mine = self in hold.ledger.chain
             if hold.streamed:
-                calls, tokens = calls + 1, tokens + hold.demand.tokens
+                calls, tokens = calls + mine, tokens + hold.demand.tokens
                 pico += hold.demand.pico or 0
             else:
-                more_calls, more_tokens = more_calls + 1, more_tokens + hold.demand.tokens
+                more_calls, more_tokens = more_calls + mine, more_tokens + hold.demand.tokens
                 more_pico += hold.demand.pico or 0
         most_pico = limits.max_pico
         unpriced = not demand.priced and most_pico is not None and not limits.allow_unpriced
@@ -256,11 +286,12 @@ class Ledger:
         with self._lock:
             if self._holds.pop(id(hold), None) is None:
                 return
-            self.calls += 1
-            self.tokens += tokens
-            self.spent += pico or 0
-            self.unpriced = self.unpriced or pico is None
-            self.replayed += replayed
+            for ledger in self.chain:
+                ledger.calls += 1
+                ledger.tokens += tokens
+                ledger.spent += pico or 0
+                ledger.unpriced = ledger.unpriced or pico is None
+                ledger.replayed += replayed
             self._moved()
 
     def release(self, hold: Hold) -> None:
@@ -275,7 +306,7 @@ class Ledger:
             if ticket not in self._queue:
                 self._queue.append(ticket)
             ticket.wake = wake
-            return not (self._queue[0] is ticket and ticket.version != self._version)
+            return not (self._queue[0] is ticket and ticket.version != self.traffic.version)
 
     def leave(self, ticket: Blocked) -> None:
         """Take a ticket out of the queue; the next one looks."""
@@ -285,10 +316,7 @@ class Ledger:
                 self._moved()
 
     def _moved(self) -> None:
-        self._version += 1
-        self._wake_first()
-
-    def _wake_first(self) -> None:
+        self.traffic.version += 1
         if self._queue and (wake := self._queue[0].wake) is not None:
             self._queue[0].wake = None
             wake()
@@ -313,7 +341,7 @@ def _over_tokens(demand: Demand, limits: Limits, _ledger: Ledger) -> Refusal:
 
 def over_cost(demand: Demand, limits: Limits, ledger: Ledger) -> Refusal:
     """The refusal of a request that could pass the spending limit."""
-    spent = (ledger.spent + ledger.replayed) / 1e12
+    spent = (ledger.account.spent + ledger.account.replayed) / 1e12
     most = plain(limits.max_cost_usd or 0)
     held = ledger.held_pico / 1e12
     flight = f" and holds ${dollars(held)} for requests in flight," if held else ""

@@ -72,9 +72,7 @@ def prepare(asked: Request | Texts, client: Client, limits: Limits) -> Call:
     """
     if isinstance(asked, Texts):
         return _prepare_texts(asked, client, limits)
-    adapted = getattr(
-        client, "adapted", None
-    )  # not in the protocol: most clients take what is asked
+    adapted = getattr(client, "adapted", None)  # most clients take what is asked
     request = with_body_settings(asked if adapted is None else adapted(asked), client)
     model = request.model or client.model
     info = model_info(model)
@@ -282,6 +280,8 @@ def _params(
         params["effort"] = request.effort
     if request.draw_index:
         params["draw_index"] = request.draw_index
+    if request.stop:
+        params["stop"] = list(request.stop)
     if request.tools:
         params["tools"] = [tool.get("name") for tool in request.tools]
     return params

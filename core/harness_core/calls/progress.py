@@ -28,7 +28,7 @@ class Reporter:
 
     def __init__(self, heard: OnProgress | None, ledger: Ledger) -> None:
         self._heard = heard
-        self._ledger = ledger
+        self._account = ledger.account  # what a comparison spent before is in it
         self._lock = threading.Lock()
         self._stage = ""
         self._done = self._total = 0
@@ -49,5 +49,5 @@ class Reporter:
 
     def _tell(self) -> None:
         if self._heard is not None:
-            spent = None if self._ledger.unpriced else self._ledger.spent / 1e12
+            spent = None if self._account.unpriced else self._account.spent / 1e12
             self._heard(Progress(self._stage, self._done, self._total, spent))

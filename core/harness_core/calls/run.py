@@ -59,11 +59,15 @@ class Sent:
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """What an exchange needs: who sends, where it is recorded, who hears of progress."""
+    """What an exchange needs: who sends, where it is recorded, who hears of progress.
+
+    ``width`` is how many requests may be in flight at once where the driver would let more.
+    """
 
     client: Client
     trace: Trace
     on_progress: OnProgress | None = None
+    width: int | None = None
     reporter: Reporter = field(init=False)
 
     def __post_init__(self) -> None:

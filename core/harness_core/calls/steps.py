@@ -74,6 +74,14 @@ class Step:
         """Whether it was issued to a provider, rather than answered from a store."""
         return not self.local and not self.cached
 
+    def counts(self) -> dict[str, int]:
+        """What it adds to a ledger."""
+        if self.local:
+            return {}
+        tokens = (self.tokens.input or 0) + (self.tokens.output or 0)
+        money = "replayed" if self.cached else "spent"
+        return {"calls": 1, "tokens": tokens, money: self.budget_pico or 0}
+
     def as_json(self) -> dict[str, Any]:
         """The step as it stands in a trace file: what is empty is left out."""
         if self.local:

@@ -16,16 +16,10 @@ from typing import Any
 from harness_core.answer import RunTotals
 from harness_core.calls import accounts
 from harness_core.calls.governor import Governor, Refusal
-from harness_core.calls.journal import (
-    FORMAT,
-    Journal,
-    document_lines,
-    dumped,
-    parsed_document,
-    read,
-)
+from harness_core.calls.journal import FORMAT, Journal, dumped, lines_of, read
 from harness_core.calls.ledger import Demand, Ledger
-from harness_core.calls.steps import PICO, Step, now, order, public_url
+from harness_core.calls.steps import PICO, Step, now, public_url
+from harness_core.calls.stored import Resumable, Stored
 from harness_core.config import current_settings, setting
 from harness_core.errors import BadSettingError, RequestRefused, TraceError
 
@@ -86,15 +80,14 @@ class Trace:
         self.budget_stop = False
         self.stop_reason: str | None = None
         self.recorded_limits: dict[str, Any] | None = None
-        self.lost_holds = 0
         self.journal: Journal | None = None
         self._lock = threading.RLock()
         self._steps: dict[str, Step] = {}
         self._refusals: list[Refusal] = []
         self._issued = 0
         self._slots: dict[str, Slot] = {}
-        self._resumable: dict[tuple[str, int], list[Step]] = {}
-        self._resumable_notes: dict[tuple[str, bytes], list[Step]] = {}
+        self._resumable = Resumable()
+        self._lost: list[Mapping[str, Any]] = []
         self._path = None if path is None else Path(path)
         self._keep = keep if path is not None else None
         self._dropped = False
@@ -169,6 +162,11 @@ class Trace:
         return self.lost_holds > 0
 
     @property
+    def lost_holds(self) -> int:
+        """How many such requests; each is charged at its bound."""
+        return len(self._lost)
+
+    @property
     def issued(self) -> int:
         """The number of the newest top-level step."""
         return self._issued
@@ -208,6 +206,7 @@ class Trace:
             "summary": self.summary(),
             "steps": [step.as_json() for step in kept],
             "errors": accounts.errors(kept),
+            "lost": self._lost,
             "refusals": [refusal.as_json() for refusal in self.refusals],
             "budget_stop": self.budget_stop,
             "stop_reason": self.stop_reason,
@@ -239,7 +238,7 @@ class Trace:
             TraceError: it is missing, unreadable or no trace.
         """
         trace = cls()
-        trace._read(_lines_of(source))
+        trace._read(lines_of(source))
         return trace
 
     # --- writing it -------------------------------------------------------------------------
@@ -298,7 +297,7 @@ class Trace:
 
     def note(self, label: str, /, **detail: Any) -> Step:
         """Record a local step: something that was done without asking a model."""
-        if (resumed := self._resumed_note(label, detail)) is not None:
+        if (resumed := self._resumable.note(label, detail)) is not None:
             return resumed
         step = Step(
             step=self.slot().number, label=label, kind="local", started_utc=now(), detail=detail
@@ -353,7 +352,7 @@ class Trace:
                 recipe=step.recipe or child.meta.get("recipe"),
             ))  # fmt: skip
             if child.ledger is not self.ledger:
-                self.ledger.add(**_counts(step))
+                self.ledger.add(**step.counts())
         for refusal in child.refusals:
             self.refuse(refusal)
         if child.budget_stop:
@@ -361,9 +360,7 @@ class Trace:
 
     def takeover(self, replay_key: str, draw_index: int) -> Step | None:
         """The step that already answers this request in a resumed run; each is taken once."""
-        with self._lock:
-            waiting = self._resumable.get((replay_key, draw_index))
-            return waiting.pop(0) if waiting else None
+        return self._resumable.request(replay_key, draw_index)
 
     def close(self) -> None:
         """Close the journal; the trace stays readable."""
@@ -385,18 +382,10 @@ class Trace:
             self.journal.append(self._header())
             return
         self._read(read(path))
-        for step in self.steps:
-            if step.local:
-                note = (step.label, dumped(step.detail))
-                self._resumable_notes.setdefault(note, []).append(step)
-            elif step.ok and (step.kind == "chat" or step.vectors is not None):
-                self._resumable.setdefault((step.replay_key, step.draw_index), []).append(step)
+        self._resumable = Resumable(self.steps)
         former, self.recorded_limits = self.recorded_limits, None
         if self._refusals or former != self.governor.limits().as_json():
             self.journal.append(self._header())  # from here on other limits, and no refusal yet
-        self._forget_stop()
-
-    def _forget_stop(self) -> None:
         self._refusals.clear()
         self.budget_stop, self.stop_reason = False, None
 
@@ -414,86 +403,19 @@ class Trace:
         }
 
     def _read(self, lines: Iterable[Mapping[str, Any]]) -> None:
-        intents: dict[str, Mapping[str, Any]] = {}
-        try:
-            for line in lines:
-                self._read_line(line, intents)
-        except (KeyError, TypeError, ValueError) as error:
-            raise TraceError(f"a line cannot be read: {type(error).__name__}: {error}") from error
-        self._settle_read(intents)
-
-    def _read_line(self, line: Mapping[str, Any], intents: dict[str, Mapping[str, Any]]) -> None:
-        if "trace" in line:
-            self._read_head(line)
-        elif "intent" in line:
-            intents[line["intent"]] = line
-        elif "void" in line:
-            intents.pop(line["void"], None)
-        elif "refusal" in line:
-            self._refusals.append(Refusal.from_json(line["refusal"]))
-            self.budget_stop, self.stop_reason = True, line["refusal"]["reason"]
-        elif "amend" in line:
-            self._read_amendment(line)
-        else:
-            step = Step.from_json(line)
-            self._steps[step.step] = step
-            intents.pop(step.step, None)
-
-    def _read_head(self, line: Mapping[str, Any]) -> None:
-        self._forget_stop()  # a second head begins a resumed run
-        self.run_id = line.get("run_id", self.run_id)
-        self.started = line.get("started", self.started)
-        self.meta = dict(line.get("meta") or {})
-        self.actor = dict(line.get("actor") or {})
-        self.config = dict(line.get("config") or {})
-        self.recorded_limits = line.get("limits")
-        self.budget_stop = bool(line.get("budget_stop", False))
-        self.stop_reason = line.get("stop_reason")
-
-    def _read_amendment(self, line: Mapping[str, Any]) -> None:
-        step = self._steps.get(line["amend"])
-        for name, value in line.items():
-            if step is not None and name in ("state", "recovered", "source", "recipe"):
-                setattr(step, name, value)
-
-    def _settle_read(self, intents: Mapping[str, Mapping[str, Any]]) -> None:
-        numbers = [order(number)[0] for number in (*self._steps, *intents)]
-        self._issued = max(numbers, default=0)
-        for step in self._steps.values():
-            self.ledger.add(**_counts(step))
-        self.lost_holds = len(intents)
-        for lost in intents.values():
-            self.ledger.add(
-                calls=1,
-                tokens=lost.get("bound_tokens", 0),
-                spent=round((lost.get("bound_usd") or 0) * PICO),
-            )
-
-    def _resumed_note(self, label: str, detail: Mapping[str, Any]) -> Step | None:
-        if not self._resumable_notes:
-            return None
-        with self._lock:
-            waiting = self._resumable_notes.get((label, dumped(detail)))
-            return waiting.pop(0) if waiting else None
-
-
-def _counts(step: Step) -> dict[str, int]:
-    """What a step adds to a ledger."""
-    if step.local:
-        return {}
-    tokens = (step.tokens.input or 0) + (step.tokens.output or 0)
-    money = "replayed" if step.cached else "spent"
-    return {"calls": 1, "tokens": tokens, money: step.budget_pico or 0}
-
-
-def _lines_of(source: Any) -> Iterable[Mapping[str, Any]]:
-    if isinstance(source, Mapping):
-        return document_lines(source)
-    if isinstance(source, str) and source.lstrip().startswith("{") and not os.path.isfile(source):
-        return parsed_document(source)
-    if isinstance(source, (str, os.PathLike)):
-        return read(source)
-    raise TraceError(f"a trace is a path, JSON text or a mapping, not {type(source).__name__}")
+        stored = Stored(lines)
+        head = stored.head
+        self.run_id = head.get("run_id", self.run_id)
+        self.started = head.get("started", self.started)
+        self.meta, self.actor, self.config = (
+            dict(head.get(name) or {}) for name in ("meta", "actor", "config")
+        )
+        self.recorded_limits = head.get("limits")
+        self.budget_stop, self.stop_reason = stored.stop
+        self._refusals, self._steps = stored.refusals, stored.steps
+        self._issued, self._lost = stored.issued, list(stored.lost.values())
+        for counts in stored.counts():
+            self.ledger.add(**counts)
 
 
 def _run_id() -> str:

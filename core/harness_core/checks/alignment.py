@@ -1,7 +1,6 @@
 # ruff: noqa: RUF001 - marks and letters of other scripts are the subject here
 """The stretch of a text that a piece is closest to, and the edits between the two."""
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,8 +10,8 @@ from harness_core.checks.folding import Folded
 
 _CUTOFF = 70
 _MOST_CELLS = 4_000_000_000
-_SEEDS, _HITS = 8, 20
-_SEED = regex.compile(r"[\p{L}\p{M}\p{N}]{4,}")
+_LONG, _SEEDS = 50_000, 8
+_SEED = regex.compile(r"\w{3,} \w{3,}")
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}|]")
 _MISREAD = 0.25
 _MOST_BLOCK = 40
@@ -48,12 +47,16 @@ class Edit:
     cost: float
 
 
+class TooLongError(Exception):
+    """A piece and a text too long to be compared, and no words of the one place it in the other."""
+
+
 def closest(piece: str, text: str) -> Stretch | None:
     """The stretch of ``text`` with the fewest edits to ``piece``; None when none is anywhere near.
 
     Raises ``TooLongError`` when comparing them would take too long.
     """
-    window = _window(piece, text)
+    window = _seeded(piece, text) or _window(piece, text)
     if window is None:
         return None
     near = text[window.start : window.stop]
@@ -62,43 +65,36 @@ def closest(piece: str, text: str) -> Stretch | None:
     return Stretch(start=window.start + start, stop=window.start + stop)
 
 
-class TooLongError(Exception):
-    """A piece and a text too long to be compared, and no word of the one places it in the other."""
+def _seeded(piece: str, text: str) -> Stretch | None:
+    """Where two pairs of words of ``piece``, each of them unique in a long text, place it."""
+    if len(text) < _LONG or len(piece) ** 2 > _MOST_CELLS:
+        return None
+    seeds = [*_SEED.finditer(piece)]
+    places: list[int] = []
+    for seed in seeds[:: max(1, len(seeds) // _SEEDS)]:
+        at = text.find(seed[0])
+        if at >= 0 and text.find(seed[0], at + 1) < 0:
+            place = at - seed.start()
+            if any(abs(place - other) <= len(piece) // 4 for other in places):
+                return _around(place, place + len(piece), piece, text)
+            places.append(place)
+    return None
 
 
 def _window(piece: str, text: str) -> Stretch | None:
     from rapidfuzz.fuzz import partial_ratio_alignment
 
-    start, stop = 0, len(text)
     if len(piece) * len(text) > _MOST_CELLS:
-        start, stop = _seeded(piece, text)
-    found = partial_ratio_alignment(piece, text[start:stop], score_cutoff=_CUTOFF)
+        raise TooLongError
+    found = partial_ratio_alignment(piece, text, score_cutoff=_CUTOFF)
     if found is None:
         return None
+    return _around(found.dest_start, found.dest_end, piece, text)
+
+
+def _around(start: int, stop: int, piece: str, text: str) -> Stretch:
     margin = len(piece) // 3 + 12
-    return Stretch(
-        start=max(0, start + found.dest_start - margin),
-        stop=min(len(text), start + found.dest_end + margin),
-    )
-
-
-def _seeded(piece: str, text: str) -> tuple[int, int]:
-    """Where the long words of ``piece`` agree that it stands."""
-    seeds = sorted(_SEED.finditer(piece), key=lambda found: (-len(found[0]), found.start()))
-    votes: Counter[int] = Counter()
-    for seed in seeds[:_SEEDS]:
-        at = text.find(seed[0])
-        for _ in range(_HITS):
-            if at < 0:
-                break
-            votes[(at - seed.start()) // (len(piece) + 1)] += 1
-            at = text.find(seed[0], at + 1)
-    bucket, count = max(votes.items(), key=lambda vote: (vote[1], -vote[0]), default=(0, 0))
-    start = bucket * (len(piece) + 1) - len(piece)
-    stop = start + 4 * len(piece)
-    if count < 2 or len(piece) * 4 * len(piece) > _MOST_CELLS:
-        raise TooLongError
-    return max(0, start), min(len(text), stop)
+    return Stretch(start=max(0, start - margin), stop=min(len(text), stop + margin))
 
 
 def _best_end(piece: str, text: str) -> int:

@@ -64,10 +64,7 @@ def same_measures(quotation: str, source: str) -> bool:
     That is a minus sign against a long dash, and units that differ by case alone, like mW and MW
     (text in capitals throughout tells none apart).
     """
-    signs, theirs = (
-        [sign in _LONG_DASHES for sign in _SIGN.findall(one)] for one in (quotation, source)
-    )
-    if signs != theirs:
+    if _signs(quotation) != _signs(source):
         return False
     if _in_capitals(quotation) or _in_capitals(source):
         return True

@@ -122,7 +122,12 @@ def _file(path: Path) -> Source:
     if not path.is_file():
         raise SourceNotFoundError(f"no file {str(path)!r}")
     full = path.resolve()
-    return Source(kind="file", value=str(full), name=full.as_posix(), label=path.name)
+    return Source(
+        kind="file",
+        value=str(full),
+        name=clean_text(full.as_posix()),  # a name that is no text in this locale has surrogates
+        label=clean_text(path.name),
+    )
 
 
 def _text(text: str, *, pathlike: bool = False) -> Source:

@@ -4,19 +4,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness_core.messages import clean_text
+
 Page = int | float | str
 """A page number or label; PDF pages are numbers from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A paragraph, heading, table row or code block, with where it stands."""
+    """A paragraph, heading, table row or code block, with where it stands.
+
+    Its text is valid Unicode: a lone surrogate becomes U+FFFD.
+    """
 
     text: str
     block_id: int = 0
     page: Page | None = None
     section: str | None = None
     kind: str = "body"
+
+    def __post_init__(self) -> None:
+        _clean(self, "text", "page", "section")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +59,8 @@ class Chunk:
     """A piece of a document that goes into one prompt.
 
     ``source_text`` is the document's own text where ``text`` carries a header or was rewritten;
-    None means that ``text`` is the document's own. ``metadata`` is a framework's, untouched.
+    None means that ``text`` is the document's own. ``metadata`` is a framework's, untouched; the
+    texts are valid Unicode: a lone surrogate becomes U+FFFD.
     """
 
     chunk_id: int
@@ -62,6 +71,9 @@ class Chunk:
     block_id: int | None = None
     source_text: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _clean(self, "text", "page", "section", "source_text")
 
     @property
     def quoted(self) -> str:
@@ -111,3 +123,11 @@ class Chunks(Sequence[Chunk]):
             "max": max(counts),
             "over_cap": 0 if cap is None else sum(count > cap for count in counts),
         }
+
+
+def _clean(made: Block | Chunk, *names: str) -> None:
+    """Make texts valid where they enter: no key, file or provider takes a lone surrogate."""
+    for name in names:
+        value = getattr(made, name)
+        if isinstance(value, str) and not value.isascii():
+            object.__setattr__(made, name, clean_text(value))

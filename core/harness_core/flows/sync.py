@@ -78,7 +78,7 @@ class Driver:
             answer, error = None, None  # cleared first: what is thrown next must not find the last
             try:
                 answer = self.perform(todo)
-            except BaseException as what:  # the flow decides what it means
+            except BaseException as what:  # noqa: BLE001 - the flow decides what it means
                 error = what
 
     def perform(self, todo: Batch | Send | Work | Wait | Pause | Admitted) -> Any:
@@ -148,7 +148,7 @@ class Driver:
         """Run an exchange to its end; what it raises is the batch's to raise, in request order."""
         try:
             return _Landed(number, self.drive(flow), None)
-        except BaseException as what:
+        except BaseException as what:  # noqa: BLE001 - see above
             return _Landed(number, None, what)
 
     def wait(self, ticket: Ticket) -> bool:

@@ -58,7 +58,7 @@ class AsyncDriver:
             answer, error = None, None  # cleared first: what is thrown next must not find the last
             try:
                 answer = await self.perform(todo)
-            except BaseException as what:  # the flow decides what it means
+            except BaseException as what:  # noqa: BLE001 - the flow decides what it means
                 error = what
 
     async def perform(self, todo: Batch | Send | Work | Wait | Pause | Admitted) -> Any:
@@ -126,7 +126,7 @@ class AsyncDriver:
         outcome, error = None, None
         try:
             outcome = await self.drive(flow)
-        except BaseException as what:
+        except BaseException as what:  # noqa: BLE001 - see above
             error = what
         window.land(number, outcome, error)
         if isinstance(error, anyio.get_cancelled_exc_class()):

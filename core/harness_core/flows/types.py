@@ -91,10 +91,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Exchanges, pulled one by one as workers come free; a ``Wait`` among them means: not now."""
+    """Exchanges, pulled one by one as workers come free; a ``Wait`` among them means: not now.
+
+    ``width`` lets fewer of them be in flight at once than the driver would.
+    """
 
     places: Generator[Place | Wait, bool | None, None]
     size: int
+    width: int | None = None
 
 
 Flow: TypeAlias = Generator[tuple[Asked, ...] | Work | Pause, Any, T]

@@ -13,7 +13,7 @@ class Window:
     def __init__(self, batch: Batch, width: int) -> None:
         self.going: dict[int, Drive[Outcome]] = {}
         self._places = batch.places
-        self._width = width
+        self._width = min(width, batch.width or width)
         self._outcomes: list[Outcome | None] = []
         self._errors: dict[int, BaseException] = {}
         self._more = True
@@ -30,7 +30,7 @@ class Window:
         except StopIteration:
             self._more = False
             return None
-        except BaseException as what:  # raised by ``result``, in request order
+        except BaseException as what:  # noqa: BLE001 - raised by ``result``, in request order
             self._errors[len(self._outcomes)] = what
             return None
         return None if isinstance(item, Wait) and self.going else item

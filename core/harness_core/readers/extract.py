@@ -12,7 +12,6 @@ from harness_core.flows.ask import ask_all, work
 from harness_core.flows.types import Flow
 from harness_core.messages import Reply, Request, Task, parse_json
 from harness_core.reading.answers import extracted
-from harness_core.reading.batches import ask_each
 from harness_core.reading.extraction_fields import (
     Field,
     Value,
@@ -113,7 +112,7 @@ class Extract:
             nothing: dict[str, Any] = {field.name: None for field in fields}
             return job.nothing("there are no chunks to read", chunks=0, record=nothing)
         job.foresee(len(job.chunks))
-        replies = yield from ask_each(job, [self._asking(job, one, fields) for one in job.chunks])
+        replies = yield from ask_all(self._asking(job, one, fields) for one in job.chunks)
         records = [read_form(reply, fields) for reply in replies]
         form = yield from work(lambda: reconciled_all(fields, job.chunks, records))
         if job.spec.resolve == "model":

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from harness_core.answer import Answer, Evidence
 from harness_core.checks.premise import read_premise
 from harness_core.documents.types import Chunk
-from harness_core.errors import IterativeDegradedWarning, warn
+from harness_core.errors import EmbedFallbackWarning, IterativeDegradedWarning, warn
 from harness_core.flows.ask import ask, work
 from harness_core.flows.types import Flow
 from harness_core.messages import SENTINEL, Reply, Request, parse_json
@@ -86,6 +86,10 @@ class _Search:
         if found.source == own.source and found.matrix.shape[1] == own.matrix.shape[1]:
             self.fallback = self.fallback or found.fallback
             return own.matrix, found.matrix[0]
+        if not (own.fallback or found.fallback):  # a fallback was said when it happened
+            warn(EmbedFallbackWarning(
+                "a query's vector cannot be compared with the chunks'; words decide this round"
+            ))  # fmt: skip
         self.fallback = True
         texts = [query, *(chunk.text for chunk in self.job.chunks)]
         rows = yield from work(lambda: lexical_vectors(texts))

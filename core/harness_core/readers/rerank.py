@@ -240,7 +240,7 @@ def _usable_similarities(vectors: Vectors) -> list[float] | None:
     """Similarity of each chunk to the question; None where they say nothing."""
     import numpy as np
 
-    if vectors.source == "lexical" or vectors.fallback:
+    if vectors.source == "lexical":
         return None
     near = similarities(vectors.matrix[1:], vectors.matrix[0])
     return near.tolist() if np.isfinite(near).all() and np.ptp(near) > 0 else None

@@ -189,7 +189,9 @@ def _number(value: Any) -> int | float | None:
     """A number, or the one number a text states; none with a scale word, none beside another."""
     if isinstance(value, bool) or value is None:
         return None
-    if isinstance(value, (int, float)):
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
         return value if math.isfinite(value) else None
     text = str(value).replace("\u2212", "-")
     found = list(_NUMBER.finditer(text))

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from harness_core.answer import Answer
-from harness_core.calls.governor import Refusal
 from harness_core.calls.replay import ReplayClient
 from harness_core.calls.trace import Trace
 from harness_core.config import setting
@@ -18,13 +17,15 @@ from harness_core.errors import (
     warn,
 )
 from harness_core.flows.types import Flow
-from harness_core.messages import Client, clean_text
+from harness_core.messages import Client, Outcome, clean_text
 from harness_core.ranking.embedders import Vectors, embed_texts
 from harness_core.reading.answers import check_row
 from harness_core.reading.job import Job
 from harness_core.reading.preflight import preflight
 from harness_core.reading.registry import checked_answer, find_reader
 from harness_core.reading.spec import ReadSpec
+
+T = TypeVar("T")
 
 _NOTE_OF: Mapping[str, str] = {
     "calls": "call_cap_reached",
@@ -44,7 +45,7 @@ def checked_question(question: Any) -> str:
         BadQuestionError: it is no text, or blank.
     """
     if isinstance(question, bytes):
-        question = question.decode("utf-8") if _is_utf8(question) else question.decode("cp1252")
+        question = question.decode("utf-8") if _is_utf8(question) else question.decode("cp1252", "replace")
     if not isinstance(question, str) or not question.strip():
         raise BadQuestionError(f"the question is a non-blank text, not {question!r}")
     return clean_text(question)
@@ -92,18 +93,13 @@ def read_flow(
     """
     reader = find_reader(spec.reader)
     job = make_job(chunks, checked_question(question), spec, client, trace)
-    warned, refused = len(heard), len(trace.refusals)
+    warned, refused = len(heard), list[Outcome]()
     if first is None:
         first = _first_step(trace)
-    before = (trace.budget_stop, trace.stop_reason)
-    trace.budget_stop, trace.stop_reason = False, None
-    try:
-        preflight(job, reader, client, trace)
-        answer = checked_answer(spec.reader, (yield from reader.reader.read(job)))
-    finally:
-        if not trace.budget_stop:
-            trace.budget_stop, trace.stop_reason = before
-    _note_stop(answer, trace.refusals[refused:], trace)
+    preflight(job, reader, client, trace)
+    found = yield from _watched(reader.reader.read(job), refused)
+    answer = checked_answer(spec.reader, found)
+    _note_stop(answer, refused, trace)
     if chunks.unread_pages:
         _degrade(answer, unread_pages=list(chunks.unread_pages))
     if spec.verify:
@@ -135,9 +131,27 @@ def verify(answer: Answer, chunks: Chunks | None, trace: Trace | None = None) ->
         trace.note("read.verify", rows=len(answer.evidence), checked=checked, not_found=missing)
 
 
-def _note_stop(answer: Answer, refusals: list[Refusal], trace: Trace) -> None:
+def _watched(flow: Flow[T], refused: list[Outcome]) -> Flow[T]:
+    """``flow``, keeping which of its own requests were refused: a trace may hold other runs'."""
+    resume: Callable[[Any], Any] = flow.send
+    answer: Any = None
+    while True:
+        try:
+            todo = resume(answer)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        try:
+            resume, answer = flow.send, (yield todo)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to the flow
+            resume, answer = flow.throw, error
+        else:
+            refused += [one for one in answer if one.refused] if isinstance(todo, tuple) else ()
+
+
+def _note_stop(answer: Answer, refused: Sequence[Outcome], trace: Trace) -> None:
     """Say which limits kept requests from being sent; the last one names the stop."""
-    if not refusals:
+    if not refused:
         return
     limits = trace.governor.limits().as_json()
     values: Mapping[str, Any] = {
@@ -147,9 +161,10 @@ def _note_stop(answer: Answer, refusals: list[Refusal], trace: Trace) -> None:
         "output": limits["max_output_tokens"],
         "ledger_busy": setting("wait_seconds"),
     }
-    for refusal in refusals:
-        _degrade(answer, **{_NOTE_OF[refusal.reason]: values.get(refusal.reason, refusal.model)})
-    answer.notes.setdefault("stop_reason", refusals[-1].reason)
+    for one in refused:
+        reason = one.reason or ""
+        _degrade(answer, **{_NOTE_OF[reason]: values.get(reason, one.model)})
+    answer.notes.setdefault("stop_reason", refused[-1].reason)
 
 
 def _degrade(answer: Answer, **notes: Any) -> None:

@@ -28,6 +28,8 @@ from harness_core.reading.spec import ReadSpec
 
 RESTATE_ABOVE = 1200
 OVERHEAD = 64
+ROUNDING = 3
+"""Tokens by which the count of one part may be above its share of the whole."""
 
 
 class Notebook(Protocol):
@@ -119,15 +121,21 @@ class Job:
         left = self.room(purpose) if room is None else room
         taken: list[Chunk] = []
         dropped: list[Chunk] = []
-        total = 0
+        total = parts = 0  # tokens taken, and how many counts were added up to get there
         for chunk in chunks:
             size = self.size(chunk)
+            if left < total + size <= left + ROUNDING * (parts + 1):
+                # counts of parts add up to more than the whole's: what is dropped is counted whole
+                total, parts = self._tokens([*taken, chunk]) - size, 0
             if total + size > left or (prefix and dropped):
                 dropped.append(chunk)
             else:
                 taken.append(chunk)
-                total += size
+                total, parts = total + size, parts + 1
         return Fitted(chunks=tuple(taken), tokens=total, dropped=tuple(dropped))
+
+    def _tokens(self, chunks: Sequence[Chunk]) -> int:
+        return count_tokens(joined(chunks), self.model)
 
     def size(self, chunk: Chunk) -> int:
         """Tokens of a chunk as a prompt shows it."""

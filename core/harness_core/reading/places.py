@@ -1,7 +1,7 @@
 """Where a piece of evidence stands in the document: its page and section, looked up in the text."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from harness_core.answer import Evidence
 from harness_core.documents.types import Document, Page
@@ -9,46 +9,52 @@ from harness_core.documents.types import Document, Page
 if TYPE_CHECKING:
     from harness_core.checks.sources import Source
 
-
-class _Place(NamedTuple):
-    text: "Source"
-    page: Page
-    section: str | None
+T = TypeVar("T")
 
 
 def placed(rows: Sequence[Evidence], document: Document) -> list[Evidence]:
-    """The rows, each with the one page that holds its text, and the section there if it had none.
+    """The rows, each with the one page that holds its text, and the one section if it had none.
 
     A chunk's answer, a quotation that was not found, and text that stands on several pages or on
     none are left as they are.
     """
+    blocks = [block for block in document.blocks if block.page is not None]
+    pages = _texts((block.page, block.text) for block in blocks)
+    sections = _texts((block.section, block.text) for block in blocks if block.section)
+    return [_placed(row, pages, sections) for row in rows] if pages else list(rows)
+
+
+def _texts(parts: Iterable[tuple[T, str]]) -> "dict[T, Source]":
+    """The parts of each place, put together in their order."""
     from harness_core.checks.sources import Source
 
-    places = [
-        _Place(Source(block.text), block.page, block.section)
-        for block in document.blocks
-        if block.page is not None
-    ]
-    return [_placed(row, places) for row in rows] if places else list(rows)
+    texts: dict[T, list[str]] = {}
+    for place, text in parts:
+        texts.setdefault(place, []).append(text)
+    return {place: Source("\n".join(found)) for place, found in texts.items()}
 
 
-def _placed(row: Evidence, places: Sequence[_Place]) -> Evidence:
+def _placed(
+    row: Evidence, pages: "Mapping[Page | None, Source]", sections: "Mapping[str, Source]"
+) -> Evidence:
     if row.kind == "answer" or (row.verified is False and (row.match or 0) < 1):
         return row
-    found = [place for place in places if _holds(place.text, row.text)]
-    if len({place.page for place in found}) != 1:
-        return row
-    changes: dict[str, object] = {"page": found[0].page}
-    sections = {place.section for place in found if place.section}
-    if row.section is None and len(sections) == 1:
-        changes["section"] = sections.pop()
-    return row.model_copy(update=changes)
+    changes: dict[str, object] = {}
+    if len(found := _holding(row.text, pages)) == 1:
+        changes["page"] = found[0]
+        if row.section is None and len(named := _holding(row.text, sections)) == 1:
+            changes["section"] = named[0]
+    return row.model_copy(update=changes) if changes else row
 
 
-def _holds(source: "Source", text: str) -> bool:
-    """Whether a text holds another as whole words, in one piece."""
+def _holding(text: str, places: "Mapping[T, Source]") -> list[T]:
+    """The places whose text holds another as whole words, in one piece; two are enough."""
     from harness_core.checks.passages import whole_piece
     from harness_core.checks.sources import Places
 
     piece = whole_piece(text)
-    return piece is not None and Places(piece, source).any()
+    found: list[T] = []
+    for place, source in places.items():
+        if piece is not None and len(found) < 2 and Places(piece, source).any():
+            found.append(place)
+    return found

@@ -150,7 +150,8 @@ def _check_money(
     if limits.max_pico is None:
         return
     most = limits.max_cost_usd
-    spent = trace.ledger.spent + trace.ledger.replayed
+    account = trace.ledger.account
+    spent = account.spent + account.replayed
     infos = [model_info(model) for model in _models(job)]
     unpriced = [info.id for info in infos if info.input_usd is None and not client.unpriced_ok]
     if unpriced and not limits.allow_unpriced:

@@ -106,6 +106,8 @@ _STEP_VERIFY = (
 )
 _STYLE = "Follow these notes on style as far as the rules allow: {instructions}"
 _BUILT_ON: dict[str, str] = {"step": "answer", "adjudicate": "merge"}
+_ROUND = str.maketrans("[]", "()")
+_HEAD_CHARS = 200
 _ANSWERING = frozenset({"answer", "merge", "refine", "step", "adjudicate"})
 _TAGS: dict[str, str] = {
     "answer": "excerpts", "step": "excerpts", "merge": "findings", "adjudicate": "finding",
@@ -140,11 +142,17 @@ class Voice:
 
 def rendered(chunk: Chunk, text: str | None = None) -> str:
     """A chunk as it stands in a prompt: a header with its id, page and section, and its text."""
-    place = [] if chunk.page is None else [f"p.{chunk.page}"]
+    place = [] if chunk.page is None else [f"p.{_in_head(chunk.page)}"]
     if chunk.section:
-        place.append(f"§ {chunk.section}")
+        place.append(f"§ {_in_head(chunk.section)}")
     where = f" {', '.join(place)}" if place else ""
     return f"[chunk {chunk.chunk_id}{where}]\n{chunk.text if text is None else text}"
+
+
+def _in_head(value: object) -> str:
+    """A page or section as part of a head: one line that cannot end the head or be another's."""
+    line = " ".join(str(value).split()).translate(_ROUND)
+    return line if len(line) <= _HEAD_CHARS else line[: _HEAD_CHARS - 3] + "..."
 
 
 def joined(chunks: Iterable[Chunk]) -> str:

@@ -3,7 +3,8 @@
 import difflib
 import inspect
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, util
@@ -132,6 +133,28 @@ def register_reader(
     declare_stages(reader.stages)
     _registered[name] = Registered(name, reader, description or _first_line(reader))
     return name
+
+
+def registered_as(reader: Any) -> str | None:
+    """The name under which a reader, or its class or function, is registered; None for none."""
+    for name in reader_names():
+        known = find_reader(name).reader
+        if reader in (known, type(known), known.read):
+            return name
+    return None
+
+
+@contextmanager
+def temporarily(reader: Any) -> Iterator[str]:
+    """Have a reader registered for a while, under a name of its own."""
+    name = getattr(reader, "__name__", type(reader).__name__).lower()
+    while name in reader_names():
+        name += "_"
+    register_reader(name, reader)
+    try:
+        yield name
+    finally:
+        del _registered[name]
 
 
 def find_reader(name: str) -> Registered:

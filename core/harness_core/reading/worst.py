@@ -12,6 +12,8 @@ def merge_tree(job: Job, pieces: int, piece: int, answer: int, room: int | None 
 
     ``room`` is what one merge can carry (none: as the job has it).
     """
+    if pieces < 2:
+        return 0
     most = model_info(job.model).max_output
     piece, answer = min(piece, most), min(answer, most)
     tag = count_tokens(fence("findings", "", more=' n="999"') + "\n\n", job.model)

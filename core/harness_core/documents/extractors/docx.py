@@ -2,7 +2,7 @@
 
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree
@@ -24,6 +24,7 @@ from harness_core.errors import (
 )
 
 _LIMIT: Final = 512 * 2**20  # bytes, once for the text parts and once for the images
+_BOMB: Final = 32 * 2**20, 100  # bytes from which a part may not be packed tighter than that
 _TEXT_PARTS: Final = ("document", "styles", "footnotes", "endnotes")
 _IMAGES: Final = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 _DAMAGE: Final = (
@@ -38,7 +39,7 @@ def extract(path: Path, opts: Mapping[str, Any]) -> list[Block]:
     Raises:
         BrokenDocumentError: no Word file, or a damaged one.
         EncryptedDocumentError: a file under a password.
-        TooLargeError: text parts of over 512 MB.
+        TooLargeError: text parts of over 512 MB, or packed as no text is (a ZIP bomb).
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -60,12 +61,11 @@ def _no_word_file(path: Path) -> Exception:
 
 
 def _text(archive: zipfile.ZipFile, name: str) -> Iterator[Block]:
-    listed = {info.filename: info.file_size for info in archive.infolist()}
+    listed = {info.filename: info for info in archive.infolist()}
     parts = {part: f"word/{part}.xml" for part in _TEXT_PARTS if f"word/{part}.xml" in listed}
     if "document" not in parts:
         raise BrokenDocumentError(f"{name} is no Word file: it has no word/document.xml")
-    if (size := sum(listed[file] for file in parts.values())) > _LIMIT:
-        raise TooLargeError(f"{name} holds {size / 2**20:.0f} MB of text; at most 512 MB are read")
+    _check_size(name, [listed[file] for file in parts.values()])
     roots = {part: _parsed(archive, file) for part, file in parts.items()}
     body = Body(
         styles=Styles.of(roots.get("styles")),
@@ -73,6 +73,17 @@ def _text(archive: zipfile.ZipFile, name: str) -> Iterator[Block]:
         endnotes=roots.get("endnotes"),
     )
     return body.blocks(roots["document"])
+
+
+def _check_size(name: str, parts: Sequence[zipfile.ZipInfo]) -> None:
+    size = sum(part.file_size for part in parts)
+    if size > _LIMIT:
+        raise TooLargeError(f"{name} holds {size / 2**20:.0f} MB of text; at most 512 MB are read")
+    least, ratio = _BOMB
+    if size > least and size > ratio * sum(part.compress_size for part in parts):
+        raise TooLargeError(
+            f"{name} unpacks to over {ratio} times its size, {size / 2**20:.0f} MB: no text does"
+        )
 
 
 def _parsed(archive: zipfile.ZipFile, file: str) -> ElementTree.Element:

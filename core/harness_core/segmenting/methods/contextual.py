@@ -89,7 +89,8 @@ def _reserve(document: Document) -> int:
 
 def _header(document: Document, chunk: Chunk, part: str) -> tuple[str, str]:
     named = {"Source": document.label, "Section": chunk.section, "Page": chunk.page}
-    known = (f"{name}: {value}" for name, value in named.items() if value not in (None, ""))
+    lines = {name: " ".join(str(v).split()) for name, v in named.items() if v is not None}
+    known = (f"{name}: {line}" for name, line in lines.items() if line)
     return " | ".join(known), part
 
 

@@ -1,0 +1,251 @@
+"""One read by a LlamaIndex object: which client sends, which trace records, what a limit means."""
+
+from collections.abc import AsyncGenerator, Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms import LLM
+from llama_index.core.prompts import BasePromptTemplate
+from llama_index_instrumentation import get_dispatcher
+
+from harness_core.answer import Answer
+from harness_core.calls.ambient import trace_for
+from harness_core.calls.cache import ResponseCache
+from harness_core.calls.governor import Governor
+from harness_core.calls.progress import OnProgress, Progress
+from harness_core.calls.trace import Trace
+from harness_core.documents.types import Chunks
+from harness_core.errors import (
+    BadSettingError,
+    CallCapError,
+    CostCapError,
+    RequestRefused,
+    UnpricedModelError,
+)
+from harness_core.messages import SENTINEL, Client, OnText
+from harness_core.pipeline import aread, read
+from harness_core.reading.answers import new_answer
+from harness_core.reading.flow import checked_question, make_job
+from harness_core.reading.job import Job
+from harness_core.reading.preflight import Estimate, estimated
+from harness_core.reading.registry import find_reader
+from harness_core.reading.spec import ReadSpec
+from harness_integrations.llama_index.client import LlamaIndexClient
+from harness_integrations.llama_index.errors import told
+from harness_integrations.llama_index.events import (
+    ReadingEndEvent,
+    ReadingStartEvent,
+    ReadingStepEvent,
+)
+from harness_integrations.llama_index.governed import same_trace
+from harness_integrations.shared.streaming import atext_stream, text_stream
+
+_dispatcher = get_dispatcher(__name__)
+OnLimit = Literal["partial", "error"]
+_UNAFFORDABLE = (CallCapError, CostCapError, UnpricedModelError)
+_REASONS = {CallCapError: "calls", CostCapError: "cost", UnpricedModelError: "unpriced"}
+
+
+def client_of(
+    llm: Any,
+    *,
+    embeddings: BaseEmbedding | None = None,
+    response_cache: ResponseCache | None = None,
+    allow_uncapped: bool = False,
+) -> Client:
+    """What sends a reader's requests: a core client as it is, an LLM through ``LlamaIndexClient``.
+
+    Raises:
+        BadSettingError: something that is neither.
+    """
+    if isinstance(llm, LLM):
+        return LlamaIndexClient(
+            llm, embeddings=embeddings, cache=response_cache, allow_uncapped=allow_uncapped
+        )
+    if not isinstance(llm, Client):
+        raise BadSettingError(f"llm is a LlamaIndex LLM or a core client, not {type(llm).__name__}")
+    with_cache = getattr(llm, "with_cache", None)
+    return with_cache(response_cache) if response_cache is not None and with_cache else llm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How to read: settings that stay, shared by every question.
+
+    ``trace`` and ``governor`` name the budget; with neither it is that of a governed LLM, of the
+    ``governed_run`` around, or a fresh one for each read.
+    """
+
+    client: Client
+    spec: ReadSpec
+    own_trace: Trace | None = None
+    governor: Governor | None = None
+    on_limit: OnLimit = "partial"
+    prompts: dict[str, BasePromptTemplate] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.on_limit not in ("partial", "error"):
+            raise BadSettingError(f"on_limit is partial or error, not {self.on_limit!r}")
+        self.trace()  # two budgets are said now, before anything is sent
+
+    def trace(self) -> Trace | None:
+        """The trace of a read made here and now; None for a fresh one."""
+        governed = getattr(self.client, "governed", None)
+        if governed is None:
+            return trace_for(self.own_trace, self.governor)
+        if self.own_trace is not None or self.governor is not None:
+            same_trace(governed, trace_for(self.own_trace, self.governor))
+        try:
+            known: Trace = governed.trace
+        except TypeError:
+            return None
+        return known
+
+    def prompted(self, question: str) -> ReadSpec:
+        """The spec with what ``update_prompts`` changed."""
+        template = self.prompts.get("instructions")
+        text = "" if template is None else template.format(query_str=question).strip()
+        return self.spec if text == (self.spec.instructions or "") else self.spec.having(
+            instructions=text or None
+        )  # fmt: skip
+
+    def job(self, question: str, chunks: Chunks, trace: Trace | None = None) -> Job:
+        """The job of a read, for what asks a part of it only."""
+        known = trace or self.trace() or Trace()
+        return make_job(
+            chunks, checked_question(question), self.prompted(question), self.client, known
+        )
+
+    def estimate(self, question: str, chunks: Chunks) -> Estimate:
+        """What a read would need; sends nothing."""
+        job = self.job(question, chunks, Trace())
+        return estimated(job, find_reader(self.spec.reader), self.client)
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def read(self, question: str, chunks: Chunks, on_text: OnText | None = None) -> Answer:
+        """Read and answer.
+
+        Raises:
+            RequestRefused: a limit was reached under ``on_limit="error"``.
+        """
+        trace, spec, heard = self._begun(question, chunks)
+        try:
+            answer = read(
+                chunks, question, self.client, spec, trace=trace, on_text=on_text, on_progress=heard
+            )
+        except _UNAFFORDABLE as error:
+            answer = _unaffordable(error, question, spec, trace)
+        return self._ended(answer, trace)
+
+    async def aread(self, question: str, chunks: Chunks, on_text: OnText | None = None) -> Answer:
+        """The async twin of ``read``."""
+        trace, spec, heard = self._begun(question, chunks)
+        try:
+            answer = await aread(
+                chunks, question, self.client, spec, trace=trace, on_text=on_text, on_progress=heard
+            )
+        except _UNAFFORDABLE as error:
+            answer = _unaffordable(error, question, spec, trace)
+        return self._ended(answer, trace)
+
+    def stream(
+        self, question: str, chunks: Chunks, done: Callable[[Answer], None]
+    ) -> Generator[str, None, None]:
+        """The answer's text in pieces; ``done`` has the answer before the last of them."""
+        spoken, ended = _Spoken(whole=self.spec.premise), _Ended(done)
+        for piece in text_stream(lambda heard: self.read(question, chunks, heard), ended):
+            if text := spoken.heard(piece):
+                yield text
+        if (text := spoken.rest(ended.answer)) or not spoken.text:
+            yield text
+
+    async def astream(
+        self, question: str, chunks: Chunks, done: Callable[[Answer], None]
+    ) -> AsyncGenerator[str, None]:
+        """The async twin of ``stream``."""
+        spoken, ended = _Spoken(whole=self.spec.premise), _Ended(done)
+        source = atext_stream(lambda heard: self.aread(question, chunks, heard), ended)
+        try:
+            async for piece in source:
+                if text := spoken.heard(piece):
+                    yield text
+        finally:
+            await source.aclose()
+        if (text := spoken.rest(ended.answer)) or not spoken.text:
+            yield text
+
+    def _begun(self, question: str, chunks: Chunks) -> tuple[Trace, ReadSpec, OnProgress]:
+        trace = self.trace() or Trace(meta={"reader": self.spec.reader})
+        _dispatcher.event(ReadingStartEvent(
+            reader=self.spec.reader, question=question, chunks=len(chunks), run_id=trace.run_id,
+        ))  # fmt: skip
+
+        def heard(step: Progress) -> None:
+            _dispatcher.event(ReadingStepEvent(
+                label=step.stage, done=step.done, total=step.total, run_id=trace.run_id,
+            ))  # fmt: skip
+
+        return trace, self.prompted(question), heard
+
+    def _ended(self, answer: Answer, trace: Trace) -> Answer:
+        totals = answer.totals()
+        _dispatcher.event(ReadingEndEvent(
+            reader=answer.reader, partial=answer.partial, found=answer.found, calls=totals.calls,
+            usd=totals.usd, run_id=trace.run_id,
+        ))  # fmt: skip
+        reason = answer.notes.get("stop_reason")
+        if self.on_limit == "error" and reason is not None:
+            raise told(_refusal(answer, str(reason), trace, self.client.model), trace)
+        return answer
+
+
+def _refusal(answer: Answer, reason: str, trace: Trace, model: str) -> RequestRefused:
+    said = trace.refusals[-1] if trace.refusals else None
+    if said is None:
+        return RequestRefused("; ".join(answer.reasons()) or reason, reason, model=model)
+    return RequestRefused(said.message, reason, said.label, said.model)
+
+
+def _unaffordable(error: Exception, question: str, spec: ReadSpec, trace: Trace) -> Answer:
+    reason = next((name for kind, name in _REASONS.items() if isinstance(error, kind)), "calls")
+    return new_answer(
+        SENTINEL, spec.reader, question, (), trace, partial=True,
+        notes={"stop_reason": reason, "reason": str(error)},
+    )  # fmt: skip
+
+
+class _Ended:
+    """Keeps the answer that a stream ended with, and passes it on."""
+
+    def __init__(self, done: Callable[[Answer], None]) -> None:
+        self.answer: Answer | None = None
+        self._done = done
+
+    def __call__(self, answer: Answer) -> None:
+        self.answer = answer
+        self._done(answer)
+
+
+class _Spoken:
+    """What was streamed of an answer; white space waits for what comes after it."""
+
+    def __init__(self, *, whole: bool) -> None:
+        self._whole = whole  # the answer is put together after the model spoke
+        self.text = self._waiting = ""
+
+    def heard(self, piece: str) -> str:
+        """What of a piece may be said now."""
+        if self._whole:
+            return ""
+        waiting = self._waiting + piece
+        ready = waiting.rstrip() if self.text else waiting.strip()
+        self._waiting = waiting[len(waiting.rstrip()) :]
+        self.text += ready
+        return ready
+
+    def rest(self, answer: Answer | None) -> str:
+        """What of the whole answer was not said yet."""
+        text = "" if answer is None else answer.wording()
+        return text[len(self.text) :] if text.startswith(self.text) else ""

@@ -102,6 +102,7 @@ if TYPE_CHECKING:
     from harness_core.clients.extractive import ExtractiveClient
     from harness_core.clients.mock import MockClient
     from harness_core.clients.openai import OpenAIClient
+    from harness_core.comparison import Comparison, acompare, compare
     from harness_core.config import configure, current_settings, override
     from harness_core.documents.cleaning.registry import list_cleaners, register_cleaner
     from harness_core.documents.extractors.registry import list_extractors, register_extractor
@@ -143,6 +144,7 @@ if TYPE_CHECKING:
     )
     from harness_core.ranking.embedders import list_embedders, register_embedder
     from harness_core.reading.answers import new_answer
+    from harness_core.reading.checking import check_reader
     from harness_core.reading.job import Job
     from harness_core.reading.preflight import Estimate
     from harness_core.reading.registry import list_readers, reader_signature, register_reader
@@ -183,6 +185,7 @@ __all__ = [
     "ClampedWarning",
     "CleanUnmappedWarning",
     "Client",
+    "Comparison",
     "CostCapError",
     "CostCapWarning",
     "DeprecatedWarning",
@@ -272,6 +275,7 @@ __all__ = [
     "aanswer_document",
     "acall",
     "acall_json",
+    "acompare",
     "aembed",
     "answer_document",
     "aread",
@@ -279,6 +283,8 @@ __all__ = [
     "budget",
     "call",
     "call_json",
+    "check_reader",
+    "compare",
     "configure",
     "count_tokens",
     "current_settings",
@@ -326,6 +332,7 @@ _HOMES = {
     "Chunk": "documents.types",
     "Chunks": "documents.types",
     "Client": "messages",
+    "Comparison": "comparison",
     "Document": "documents.types",
     "Embeddings": "messages",
     "Estimate": "reading.preflight",
@@ -356,6 +363,7 @@ _HOMES = {
     "aanswer_document": "pipeline",
     "acall": "calls.api",
     "acall_json": "calls.api",
+    "acompare": "comparison",
     "aembed": "calls.api",
     "answer_document": "pipeline",
     "aread": "pipeline",
@@ -363,6 +371,8 @@ _HOMES = {
     "budget": "models",
     "call": "calls.api",
     "call_json": "calls.api",
+    "check_reader": "reading.checking",
+    "compare": "comparison",
     "configure": "config",
     "count_tokens": "models",
     "current_settings": "config",

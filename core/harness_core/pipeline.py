@@ -6,7 +6,7 @@ Each function that asks a model has an async twin, which runs the same flow on a
 import math
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -370,17 +370,18 @@ def segmented(
         document = yield from document
     allow = client.vectors_may_be_used if isinstance(client, ReplayClient) else None
     embed = None if client is None else partial(embedding, client=client, trace=trace, allow=allow)
-    return (
-        yield from segment_flow(
-            document,
-            spec,
-            client,
-            model=read_spec.model,
-            effort=read_spec.effort_of,
-            embed=embed,
-            record=recorder(trace),
-        )
+    chunks = yield from segment_flow(
+        document,
+        spec,
+        client,
+        model=read_spec.model,
+        effort=read_spec.effort_of,
+        embed=embed,
+        record=recorder(trace),
     )
+    for number in chunks.extra.get("recovered_steps", ()):  # a header that failed, a batch kept
+        trace.amend(number, recovered=True)
+    return replace(chunks, trace=trace)
 
 
 def _document(source: Any, trace: Trace) -> Flow[Document]:

@@ -4,7 +4,7 @@ import copy
 import json
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing, closing
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -18,7 +18,7 @@ from harness_core.calls.trace import Trace
 from harness_core.errors import BadSettingError
 from harness_core.flows.streaming import ABANDONED
 from harness_core.messages import Embeddings as Vectors
-from harness_core.messages import OnText, Reply, Request, Texts
+from harness_core.messages import BaseClient, OnText, Reply, Request, Texts
 from harness_integrations.langchain.asking import model_name, own_settings
 from harness_integrations.langchain.embeddings import EmbeddingsClient, GovernedEmbeddings
 from harness_integrations.langchain.gates import Gate
@@ -63,6 +63,7 @@ class LangChainClient(AdaptedClient):
         if not isinstance(model, Runnable):
             raise TypeError(f"model is a chat model or a runnable, not {type(model).__name__}")
         self.governed = next(iter(governed_in(model)), None)
+        self.replay = None if self.governed is None else self.governed.replay
         self.runnable: Runnable[Any, Any] = rebuilt_with(model, _bare)
         self.leaf = next(iter(models_in(self.runnable)), None)
         self.model = model_name(self.leaf if self.leaf is not None else self.runnable)
@@ -83,8 +84,13 @@ class LangChainClient(AdaptedClient):
             return None
         return self.governed.trace
 
-    def within(self, config: RunnableConfig, gate: Gate) -> Self:
-        """The client of one run: its calls are children of ``config``'s run, and pass ``gate``."""
+    def within(self, config: RunnableConfig, gate: Gate) -> BaseClient:
+        """The client of one run: its calls are children of ``config``'s run, and pass ``gate``.
+
+        A replayed model answers a reader from its recording, as the core's own replay does.
+        """
+        if self.replay is not None:
+            return self.replay
         twin = copy.copy(self)
         twin.config, twin.gate = config, gate
         return twin
@@ -175,6 +181,8 @@ class LangChainClient(AdaptedClient):
     def _prepared(
         self, request: Request
     ) -> tuple[Runnable[Any, Any], list[BaseMessage], RunnableConfig]:
+        if self.replay is not None:
+            raise BadSettingError("a replayed model sends nothing; give the core a ReplayClient")
         messages = from_ours(request.messages)
         config = self._config(request)
         if self.leaf is None:

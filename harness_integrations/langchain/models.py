@@ -117,6 +117,11 @@ class GovernedChatModel(BaseChatModel):
         return self._client
 
     @property
+    def replay(self) -> BaseClient | None:
+        """What answers in place of a provider; None for a model that sends."""
+        return None
+
+    @property
     def _llm_type(self) -> str:
         return self.bound._llm_type
 

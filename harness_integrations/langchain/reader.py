@@ -20,7 +20,7 @@ from harness_core.calls.governor import Governor
 from harness_core.calls.trace import Trace
 from harness_core.documents.types import Chunks
 from harness_core.errors import BadSettingError, CallCapError, UnpricedModelError
-from harness_core.messages import SENTINEL, OnText
+from harness_core.messages import SENTINEL, BaseClient, OnText
 from harness_core.pipeline import aread, read, width_of
 from harness_core.reading.answers import new_answer
 from harness_core.reading.flow import checked_question
@@ -48,7 +48,7 @@ class _Task(NamedTuple):
 
     question: str
     chunks: Chunks
-    client: LangChainClient
+    client: BaseClient
     spec: ReadSpec
     trace: Trace
 

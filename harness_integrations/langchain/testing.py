@@ -67,6 +67,11 @@ class ReplayChatModel(GovernedChatModel):
             raise TypeError("a replay model answers from its recording alone")
         return self._client
 
+    @property
+    def replay(self) -> "RecordedClient":
+        """What answers a reader that is given this model."""
+        return self.client
+
     def missed(self) -> list[dict[str, Any]]:
         """What was asked for and not recorded: label, model and message of each."""
         return self.client.missed()

@@ -95,6 +95,10 @@ class LlamaIndexClient(AdaptedClient):
         """The trace of the governed LLM inside; None without one."""
         return None if self.governed is None else self.governed.trace
 
+    def adapted(self, request: Request) -> Request:
+        """An app's own call as it is; of a reader's request what the LLM can take."""
+        return request if isinstance(request.payload, Payload) else super().adapted(request)
+
     def takes_effort(self, effort: str) -> bool:
         """Whether the LLM is of a class that takes an effort per request."""
         return speaks_openai(self.llm) or speaks_responses(self.llm)

@@ -35,7 +35,7 @@ class GovernedEmbedding(BaseEmbedding):
         RequestRefused: a limit kept a request from being sent.
     """
 
-    bound: SerializeAsAny[BaseEmbedding] = Field(exclude=True)
+    bound: SerializeAsAny[BaseEmbedding] = Field(exclude=True, repr=False)
     _client: Any = PrivateAttr()
     _own_trace: Trace | None = PrivateAttr()
     _governor: Governor | None = PrivateAttr()

@@ -1,8 +1,9 @@
 """A gate for LLMs and embeddings that cannot be replaced.
 
-It sits where LlamaIndex asks a rate limiter, and refuses there. It knows the request from the event just before. It cannot set an output cap, and it never hears of
-what provider classes send around ``chat`` (``structured_predict`` of OpenAIResponses, Anthropic and
-GoogleGenAI): where that matters, use ``GovernedLLM``.
+It sits where LlamaIndex asks a rate limiter, knows the request from the event just before, and
+refuses there. It cannot set an output cap, and it never hears of what provider classes send around
+``chat`` (``structured_predict`` of OpenAIResponses, Anthropic and GoogleGenAI): where that matters,
+use ``GovernedLLM``.
 """
 
 from collections.abc import Iterator

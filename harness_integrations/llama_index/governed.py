@@ -63,7 +63,7 @@ class GovernedLLM(FunctionCallingLLM):
         RequestRefused: a limit kept a request from being sent.
     """
 
-    llm: SerializeAsAny[LLM] = Field(exclude=True)
+    llm: SerializeAsAny[LLM] = Field(exclude=True, repr=False)
     allow_uncapped: bool = False
     _client: Any = PrivateAttr()
     _own_trace: Trace | None = PrivateAttr()

@@ -327,7 +327,6 @@ LIST = (
         ("Pain fell\nNobody died", True),
         ("of them\nNobody died", True),
         ("met two\nPain fell by 12", True),
-        ("It met\nIt met two of them", True),
         ("Pain fell\n\non the scale", False),
         ("Pain fell by ...\n... on the scale", True),
         ("It met ...\n... the scale", True),
@@ -469,8 +468,8 @@ def test_a_wrapped_line_is_set_apart_only_right_at_the_end_of_a_sentence() -> No
 def test_long_quotations_get_no_other_spelling_and_many_passages_are_refused() -> None:
     source = "an investigatorblinded trial " + "of many words " * 500
     assert verify_quotation("an investigator-blinded trial", source).verified is True
-    assert verify_quotation(source.replace("torb", "tor-b"), source).verified is False
-    lines = [f"Line {at} is here." for at in range(1200)]
+    assert is_verbatim(source.replace("torb", "tor-b"), source) is False
+    lines = [f"Line {at} is here." for at in range(1001)]
     quotation = "\n\n".join(reversed(lines))
-    assert verify_quotation("\n\n".join(lines), "\n".join(lines)).verified is True
-    assert verify_quotation(quotation, "\n".join(lines)).verified is False
+    assert is_verbatim("\n\n".join(lines), "\n".join(lines)) is True
+    assert is_verbatim(quotation, "\n".join(lines)) is False

@@ -19,7 +19,6 @@ from typing_extensions import TypedDict
 
 from harness_core import (
     BadSettingError,
-    CallCapWarning,
     Governor,
     ResponseCache,
     Trace,
@@ -156,12 +155,11 @@ def test_closing_a_stream_early_settles_it() -> None:  # 6, 23
 
 
 def test_nothing_is_sent_after_the_first_refusal() -> None:  # 24, 31
-    fake = StreamingChat(reply=says)
-    trace = Trace(Governor(max_calls=2))
-    with pytest.warns(CallCapWarning):
-        found = reader(fake, trace=trace, output="full").invoke(ASKED)
+    fake = StreamingChat(reply=says, usage=(90, 600))
+    trace = Trace(Governor(max_tokens_total=1700))
+    found = reader(fake, trace=trace, output="full").invoke(ASKED)
     assert len(fake.asked) == 2
-    assert (found["partial"], found["stop_reason"]) == (True, "calls")
+    assert (found["partial"], found["stop_reason"]) == (True, "tokens")
     assert found["reasons"]
 
 

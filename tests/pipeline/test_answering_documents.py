@@ -310,6 +310,7 @@ def test_answers_on_one_trace_count_their_own_steps() -> None:  # R13
         "stuff.answer",
     ]
     assert "quays" not in json.dumps(stored["steps"])
+    assert (stored["summary"]["calls"], stored["summary"]["steps"]) == (1, 4)
     assert first.trace_steps == (1, 4)
     assert second.trace_steps == (5, 8)
 

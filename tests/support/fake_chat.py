@@ -17,11 +17,10 @@ def echo(messages: Sequence[BaseMessage]) -> str:
     return "echo: " + str(messages[-1].text)[:40]
 
 
-class FakeChat(BaseChatModel):
+class CaplessChat(BaseChatModel):
     """``reply`` makes the text; ``usage`` is reported, None reports none; ``fails`` raises."""
 
     model: str = "gpt-4o-mini"
-    max_tokens: int | None = 50
     max_retries: int | None = None
     temperature: float | None = None
     n: int | None = None
@@ -49,7 +48,7 @@ class FakeChat(BaseChatModel):
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
-        return {"model": self.model, "max_tokens": self.max_tokens, "temperature": self.temperature}
+        return {"model": self.model, "temperature": self.temperature}
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
@@ -101,6 +100,16 @@ class FakeChat(BaseChatModel):
             return self._result(text)
         finally:
             self._leave()
+
+
+class FakeChat(CaplessChat):
+    """The same with an output cap, as most have it."""
+
+    max_tokens: int | None = 50
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {**super()._identifying_params, "max_tokens": self.max_tokens}
 
 
 class StreamingChat(FakeChat):

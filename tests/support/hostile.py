@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from harness_core import BaseClient, OnText, ReadSpec, Reply, Request, list_readers
+from harness_core import BaseClient, ReadSpec, Reply, Request, list_readers
 from harness_core.fences import fence
-from harness_core.messages import Message
+from harness_core.messages import Message, OnText
 
 MARK = "zqx"
 """Stands in every hostile text and nowhere else, to tell where such text went."""

@@ -107,15 +107,15 @@ def totals(steps: Sequence[Step]) -> RunTotals:
     )
 
 
-def summary(trace: "Trace") -> dict[str, Any]:
-    """The totals of a trace."""
-    steps = trace.steps
+def summary(trace: "Trace", window: tuple[int, int] | None = None) -> dict[str, Any]:
+    """The totals of a trace, or of the steps in a window of it."""
+    steps = trace.window(window)
     asked = [step for step in steps if not step.local]
     known = totals(steps)
     estimated = sum(step.tokens.provenance == "estimated" for step in asked)
     return {
         "run_id": trace.run_id,
-        "calls": trace.calls,
+        "calls": trace.calls if window is None else len(asked),
         "cached": known.cached,
         "steps": len(steps),
         "tokens_in": known.tokens_in,

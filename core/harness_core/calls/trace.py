@@ -203,7 +203,7 @@ class Trace:
         return {
             "trace": FORMAT,
             **self._head(),
-            "summary": self.summary(),
+            "summary": accounts.summary(self, steps),
             "steps": [step.as_json() for step in kept],
             "errors": accounts.errors(kept),
             "lost": self._lost,

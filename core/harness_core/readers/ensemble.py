@@ -19,11 +19,11 @@ from harness_core.errors import (
 from harness_core.flows.ask import ask
 from harness_core.flows.types import Flow
 from harness_core.messages import SENTINEL, Reply
-from harness_core.reading.answers import read_verdict
 from harness_core.reading.job import Job
 from harness_core.reading.prompts import FALSE_PREMISE, fence, question_line, system_and
 from harness_core.reading.registry import ENSEMBLE_MEMBERS, checked_answer, find_reader
 from harness_core.reading.spec import ReadSpec
+from harness_core.reading.verdicts import read_verdict
 
 _STOPS = (AuthError, ReplayMissError, ReplayExhaustedError, RequestRefused, TraceError)
 _RULE = "\n\n---\n\n"
@@ -71,6 +71,14 @@ class Ensemble:
     def passes(self, job: Job) -> int:
         """Each member sends the chunks anew."""
         return sum(find_reader(name).passes(_as(name, job)) for name in member_names(job.spec))
+
+    def inputs(self, job: Job) -> list[tuple[str, int]]:
+        """What the members send in any case."""
+        return [
+            pair
+            for name in member_names(job.spec)
+            for pair in find_reader(name).inputs(_as(name, job))
+        ]
 
     def embedding_texts(self, job: Job) -> list[str]:
         """What the members embed, each text once."""

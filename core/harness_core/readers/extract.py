@@ -94,6 +94,10 @@ class Extract:
         """A request per chunk."""
         return len(job.chunks)
 
+    def inputs(self, job: Job) -> list[tuple[str, int]]:
+        """Every chunk, to the model that extracts."""
+        return [(job.spec.skim_model or job.model, job.tokens)]
+
     def worst(self, job: Job) -> int:
         """A request per chunk, and one per field where a model settles conflicts."""
         fields = len(as_fields(job.spec.fields)) if job.spec.resolve == "model" else 0

@@ -11,9 +11,9 @@ from harness_core.flows.types import Flow
 from harness_core.messages import Reply, Request
 from harness_core.models.registry import model_info
 from harness_core.models.tokenizers import count_tokens
-from harness_core.reading.answers import read_verdict
 from harness_core.reading.batches import failures, why_nothing
 from harness_core.reading.job import Job
+from harness_core.reading.verdicts import read_verdict
 from harness_core.reading.worst import summary_levels
 
 
@@ -30,6 +30,10 @@ class Hierarchical:
         """A request per chunk, one per first group, and the answer."""
         count = len(job.chunks)
         return count + -(-count // job.spec.fan_in) + 1
+
+    def inputs(self, job: Job) -> list[tuple[str, int]]:
+        """Every chunk, to the model that summarises."""
+        return [(job.spec.summary_model or job.model, job.tokens)]
 
     def worst(self, job: Job) -> int:
         """All the levels that summaries of full length need."""

@@ -15,7 +15,7 @@ from harness_core.models.tokenizers import count_tokens
 from harness_core.ranking.embedders import Vectors
 from harness_core.ranking.lexical import lexical_vectors
 from harness_core.ranking.selection import select, similarities
-from harness_core.reading.answers import concluded, extracted, verbatim
+from harness_core.reading.answers import extracted, verbatim
 from harness_core.reading.fields import (
     bool_is_true,
     int_field,
@@ -27,6 +27,7 @@ from harness_core.reading.fields import (
 from harness_core.reading.job import Job, limit_words
 from harness_core.reading.prompts import fence, joined, question_line, system_and
 from harness_core.reading.selection import placed
+from harness_core.reading.verdicts import concluded
 
 UNVERIFIED = "no quotation verified"
 _CUT_OFF = "step cut off at the output cap"

@@ -8,11 +8,12 @@ from harness_core.answer import Answer
 from harness_core.documents.types import Chunk
 from harness_core.flows.types import Flow
 from harness_core.messages import SENTINEL, Reply
-from harness_core.reading.answers import Verdict, read_verdict, row
+from harness_core.reading.answers import row
 from harness_core.reading.batches import ask_each, why_nothing
 from harness_core.reading.job import Job
 from harness_core.reading.merging import Merged, merge
 from harness_core.reading.premises import as_finding, read_merged
+from harness_core.reading.verdicts import Verdict, read_verdict
 from harness_core.reading.worst import merge_tree
 
 

@@ -12,13 +12,14 @@ from harness_core.flows.ask import ask, ask_all, work
 from harness_core.flows.types import Flow
 from harness_core.messages import SENTINEL, Reply, Request, parse_json
 from harness_core.models.tokenizers import count_tokens
-from harness_core.reading.answers import concluded, extracted, verbatim
+from harness_core.reading.answers import extracted, verbatim
 from harness_core.reading.batches import failures, why_nothing
 from harness_core.reading.fields import int_field, records_field, strict_object, text_field
 from harness_core.reading.job import Job
 from harness_core.reading.outline import Outline, Section, outline_of, sections_of
 from harness_core.reading.passages import copied, copying, labelled
 from harness_core.reading.prompts import ALL_SECTIONS, joined
+from harness_core.reading.verdicts import concluded
 
 TREATMENTS = ("read", "skim", "skip")
 SCHEMA = strict_object({

@@ -9,10 +9,10 @@ from harness_core.flows.ask import ask
 from harness_core.flows.types import Flow, Pause
 from harness_core.messages import SENTINEL, Reply, Request
 from harness_core.models.tokenizers import count_tokens
-from harness_core.reading.answers import Verdict, read_verdict
 from harness_core.reading.job import Job
 from harness_core.reading.premises import as_finding
 from harness_core.reading.prompts import UNCHANGED, fence, question_line, rendered, system_and
+from harness_core.reading.verdicts import Verdict, read_verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,11 @@ from harness_core.messages import SENTINEL, Reply, Request, parse_json
 from harness_core.ranking.bm25 import BM25
 from harness_core.ranking.embedders import Vectors
 from harness_core.ranking.selection import select, similarities, spread
-from harness_core.reading.answers import concluded, verbatim
+from harness_core.reading.answers import verbatim
 from harness_core.reading.fields import number_field, strict_object
 from harness_core.reading.job import Job
 from harness_core.reading.selection import placed
+from harness_core.reading.verdicts import concluded
 
 Outcome = Literal["scored", "unscorable", "failed", "capped"]
 

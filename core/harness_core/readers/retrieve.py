@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 from harness_core.answer import Answer
 from harness_core.flows.ask import ask
 from harness_core.flows.types import Flow
-from harness_core.reading.answers import concluded, verbatim
+from harness_core.reading.answers import verbatim
 from harness_core.reading.job import Job
 from harness_core.reading.selection import pick, placed, rank, score_map
+from harness_core.reading.verdicts import concluded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

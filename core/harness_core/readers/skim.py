@@ -10,12 +10,13 @@ from harness_core.flows.ask import ask, work
 from harness_core.flows.types import Flow
 from harness_core.messages import SENTINEL, Reply
 from harness_core.models.tokenizers import count_tokens
-from harness_core.reading.answers import concluded, extracted
+from harness_core.reading.answers import extracted
 from harness_core.reading.batches import ask_each, failures, why_nothing
 from harness_core.reading.job import Job
 from harness_core.reading.merging import Merged, merge
 from harness_core.reading.passages import copied, copying, labelled
 from harness_core.reading.prompts import rendered
+from harness_core.reading.verdicts import concluded
 from harness_core.reading.worst import merge_tree
 
 
@@ -31,6 +32,10 @@ class Skim:
     def expected(self, job: Job) -> int:
         """A request per chunk and the answer."""
         return len(job.chunks) + 1
+
+    def inputs(self, job: Job) -> list[tuple[str, int]]:
+        """Every chunk, to the model that extracts."""
+        return [(job.spec.skim_model or job.model, job.tokens)]
 
     def worst(self, job: Job) -> int:
         """Also a merge tree, when passages of full length would not fit one request."""

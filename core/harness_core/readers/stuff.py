@@ -7,8 +7,9 @@ from harness_core.answer import Answer
 from harness_core.errors import OverflowError, OverflowWarning, warn  # noqa: A004 - our own
 from harness_core.flows.ask import ask
 from harness_core.flows.types import Flow
-from harness_core.reading.answers import concluded, verbatim
+from harness_core.reading.answers import verbatim
 from harness_core.reading.job import Fitted, Job, limit_words
+from harness_core.reading.verdicts import concluded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,10 @@ class Stuff:
     def expected(self, job: Job) -> int:
         """One request."""
         return 1
+
+    def inputs(self, job: Job) -> list[tuple[str, int]]:
+        """The document, as far as one request holds it."""
+        return [(job.model, min(job.tokens, job.room("answer")))]
 
     def read(self, job: Job, /) -> Flow[Answer]:
         """Fit the chunks in document order, then ask once."""
@@ -48,7 +53,7 @@ class Stuff:
         )
 
     def _overflow(self, job: Job, fitted: Fitted) -> None:
-        total = sum(chunk.tokens for chunk in job.chunks)
+        total = job.tokens
         said = (
             f"the document of {total} tokens does not fit one request to {job.model!r}, which has "
             f"room for {job.room('answer')}; {len(fitted.dropped)} chunk(s) are left out"

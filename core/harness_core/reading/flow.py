@@ -45,7 +45,9 @@ def checked_question(question: Any) -> str:
         BadQuestionError: it is no text, or blank.
     """
     if isinstance(question, bytes):
-        question = question.decode("utf-8") if _is_utf8(question) else question.decode("cp1252", "replace")
+        question = (
+            question.decode("utf-8") if _is_utf8(question) else question.decode("cp1252", "replace")
+        )
     if not isinstance(question, str) or not question.strip():
         raise BadQuestionError(f"the question is a non-blank text, not {question!r}")
     return clean_text(question)

@@ -15,6 +15,7 @@ from harness_core.messages import SENTINEL, Message, Reply, Request, Task
 from harness_core.models.budgets import budget
 from harness_core.models.tokenizers import count_tokens, truncate_tokens
 from harness_core.ranking.embedders import Vectors
+from harness_core.reading.answers import new_answer
 from harness_core.reading.prompts import (
     Purpose,
     Voice,
@@ -78,6 +79,11 @@ class Job:
     streams: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
     trace: Any = field(default=None, repr=False)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all chunks."""
+        return sum(chunk.tokens for chunk in self.chunks)
 
     @property
     def voice(self) -> Voice:
@@ -250,8 +256,6 @@ class Job:
         premise: str | None = None,
     ) -> Answer:
         """The answer of this read, its citations and quotations checked."""
-        from harness_core.reading.answers import new_answer
-
         return new_answer(
             text,
             self.reader,

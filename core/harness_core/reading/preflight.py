@@ -60,7 +60,7 @@ def estimated(
     """
     expected, worst = reader.expected(job), reader.worst(job)
     embeds = _embed_calls(job, reader, client)
-    document = sum(chunk.tokens for chunk in job.chunks)
+    document = job.tokens
     sent = document if reader.reads_all else min(document, _shown(job))
     overhead = REQUEST_OVERHEAD + count_tokens(job.question, job.model)
     infos = [model_info(model) for model in _models(job)]
@@ -173,24 +173,13 @@ def _check_money(
 
 
 def _input_pico(job: Job, reader: Registered) -> int | None:
-    """The price of sending every chunk once, for readers that do; None for others."""
-    members = job.spec.members or ("retrieve", "map_reduce")
-    if reader.name == "ensemble":
-        from harness_core.reading.registry import find_reader
-
-        parts = [_input_pico(job, find_reader(name)) for name in members if name != "ensemble"]
-        known = [part for part in parts if part is not None]
-        return sum(known) if known else None
-    if not reader.reads_all:
-        return None
-    spec = job.spec
-    model = {
-        "skim": spec.skim_model, "extract": spec.skim_model, "hierarchical": spec.summary_model,
-    }.get(reader.name) or job.model  # fmt: skip
-    tokens = sum(chunk.tokens for chunk in job.chunks)
-    if reader.name == "stuff":
-        tokens = min(tokens, job.room("answer"))
-    return price(model_info(model), Usage(input=tokens, output=0))
+    """The price of the chunks that are sent whatever is found, as far as known; None for none."""
+    prices = [
+        price(model_info(model), Usage(input=tokens, output=0))
+        for model, tokens in reader.inputs(job)
+    ]
+    known = [pico for pico in prices if pico is not None]
+    return sum(known) if known else None
 
 
 def _embed_calls(job: Job, reader: Registered, client: Client) -> int:

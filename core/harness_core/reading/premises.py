@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from harness_core.checks.premise import read_premise
-from harness_core.reading.answers import Verdict
 from harness_core.reading.job import Job
 from harness_core.reading.merging import Merged
 from harness_core.reading.prompts import FALSE_PREMISE
+from harness_core.reading.verdicts import Verdict
 
 
 def as_finding(verdict: Verdict) -> str:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, util
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness_core.answer import Answer
 from harness_core.errors import (
@@ -18,8 +18,10 @@ from harness_core.errors import (
     UnknownMethodError,
 )
 from harness_core.flows.types import Flow
-from harness_core.reading.job import Job
 from harness_core.stages import declare_stages
+
+if TYPE_CHECKING:
+    from harness_core.reading.job import Job
 
 _PACKAGE = "harness_core.readers"
 
@@ -29,7 +31,8 @@ class Reader(Protocol):
 
     ``signature`` says which chunks reach the model, the request pattern and what is carried
     (``all|N+1|none``). Optional: ``expected(job)`` and ``worst(job)`` count requests ahead,
-    ``passes(job)`` how often a chunk may be sent, ``embedding_texts(job)`` names what is embedded,
+    ``passes(job)`` how often a chunk may be sent, ``inputs(job)`` which models are sent how many
+    tokens of chunks in any case, ``embedding_texts(job)`` names what is embedded,
     ``cost`` says the pattern in words and ``use`` when to choose it.
     """
 
@@ -37,7 +40,7 @@ class Reader(Protocol):
     def signature(self) -> str: ...
     @property
     def stages(self) -> tuple[str, ...]: ...
-    def read(self, job: Job, /) -> Flow[Answer]: ...
+    def read(self, job: "Job", /) -> Flow[Answer]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +61,27 @@ class Registered:
         """Whether every chunk reaches the model."""
         return self.signature.startswith("all|")
 
-    def expected(self, job: Job) -> int:
+    def expected(self, job: "Job") -> int:
         """Requests a read will need."""
         count = getattr(self.reader, "expected", None)
         return int(count(job)) if count is not None else max(len(job.chunks), 1)
 
-    def worst(self, job: Job) -> int:
+    def worst(self, job: "Job") -> int:
         """The most requests a read can need; never below the expected number."""
         count = getattr(self.reader, "worst", None)
         return max(int(count(job)) if count is not None else 0, self.expected(job))
 
-    def passes(self, job: Job) -> int:
+    def passes(self, job: "Job") -> int:
         """How often, at the most, a read sends a chunk: 1 unless the reader says otherwise."""
         count = getattr(self.reader, "passes", None)
         return int(count(job)) if count is not None else 1
+
+    def inputs(self, job: "Job") -> list[tuple[str, int]]:
+        """Models and the tokens of chunks each is sent, whatever is found; none for a selection."""
+        count = getattr(self.reader, "inputs", None)
+        if count is not None:
+            return list(count(job))
+        return [(job.model, job.tokens)] if self.reads_all else []
 
     def row(self) -> dict[str, Any]:
         """The reader as a row of ``list_readers``."""
@@ -87,7 +97,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class _FunctionReader:
-    read: Callable[[Job], Flow[Answer]]
+    read: "Callable[[Job], Flow[Answer]]"
     signature: str
     stages: tuple[str, ...]
     cost: str

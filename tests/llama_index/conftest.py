@@ -1,0 +1,58 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from llama_index.core.llms import MockLLM
+from tests.support.llama import openai
+from tests.support.openai_server import OpenAIServer
+
+from harness_core.models import register_model, unregister_model
+
+PRICED = {"context_window": 16_000, "max_output": 2000, "input_usd": 1.0, "output_usd": 2.0}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """LlamaIndex's clients know asyncio alone."""
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _fakes_have_a_price() -> Iterator[None]:
+    names = ("MockLLM", "MockEmbedding", "Script", "Uncapped")
+    for name in names:
+        register_model(name, **PRICED)
+    yield
+    for name in names:
+        unregister_model(name)
+
+
+@pytest.fixture(autouse=True)
+def _untouched_settings() -> Iterator[None]:
+    """LlamaIndex's process-wide settings and dispatcher are as they were after each test."""
+    from llama_index.core import Settings
+    from llama_index_instrumentation import get_dispatcher
+
+    root = get_dispatcher()
+    known = {name: vars(Settings)[name] for name in vars(Settings)}
+    handlers, spans = list(root.event_handlers), list(root.span_handlers)
+    yield
+    for name, value in known.items():
+        setattr(Settings, name, value)
+    root.event_handlers[:], root.span_handlers[:] = handlers, spans
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    with OpenAIServer() as running:
+        yield running
+
+
+@pytest.fixture
+def llm(server: OpenAIServer) -> Any:
+    return openai(server)
+
+
+@pytest.fixture
+def mock() -> MockLLM:
+    return MockLLM(max_tokens=5)

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["pytester", "harness_integrations.pytest_plugin"]
+
 _SECRETS = ("_API_KEY", "_API_TOKEN", "_ACCESS_TOKEN")
 _PREFIXES = ("HARNESS_", "LANGSMITH_", "LANGCHAIN_", "OPENAI_", "AZURE_OPENAI_")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")

@@ -68,6 +68,7 @@ __all__ = [
     "HarnessWarning",
     "HeaderError",
     "IterativeDegradedWarning",
+    "ListenerWarning",
     "MissingDepError",
     "ModelFixedWarning",
     "NearMissWarning",
@@ -470,6 +471,10 @@ class PreviewDegradedWarning(HarnessWarning):
 
 class ExtractUnresolvedWarning(HarnessWarning):
     """A conflict between values was left unresolved."""
+
+
+class ListenerWarning(HarnessWarning):
+    """A trace's listener failed; the step it was called with is kept."""
 
 
 class DeprecatedWarning(HarnessWarning):

@@ -21,7 +21,9 @@ from harness_core import (
     list_recipes,
     override,
 )
+from harness_core import compare as compare_recipes
 from harness_core import estimate as estimate_answer
+from harness_core.answer import cost_line
 from harness_core.messages import Client
 from harness_core.recipes import recorded_recipe
 from harness_integrations.cli.clients import client_for
@@ -34,6 +36,7 @@ from harness_integrations.cli.console import (
     say,
 )
 from harness_integrations.cli.exits import REFUSED, clear_errors
+from harness_integrations.cli.traces import traces
 
 app = typer.Typer(
     help="Governed reading of documents by language models.",
@@ -41,7 +44,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-traces = typer.Typer(help="Look at recorded runs.", no_args_is_help=True)
 app.add_typer(traces, name="trace")
 
 FileArgument = Annotated[str, typer.Argument(help="The document: PDF, DOCX, Markdown, HTML, text.")]
@@ -133,6 +135,49 @@ def estimate(
 
 
 @app.command()
+def compare(
+    file: FileArgument,
+    question: QuestionArgument,
+    recipes: Annotated[str, typer.Option(help="Recipes or readers.")] = "fast,needle,thorough",
+    model: ModelOption = None,
+    max_cost: CostOption = None,
+    max_calls: CallsOption = None,
+    max_tokens: TokensOption = None,
+    correct: Annotated[
+        list[str] | None, typer.Option(help="What a right answer holds; all of them, if several.")
+    ] = None,
+    trace: Annotated[Path | None, typer.Option(help="A file that records the run.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask several recipes the same question, and say what each answers and costs.
+
+    The cost limit is for all of them together, the request limit for each.
+    """
+    with clear_errors(), ExitStack() as stack:
+        client, note = client_for(model)
+        governor = _governor(max_cost, max_calls)
+        if note and not as_json:
+            say(_before(note, client, governor))
+        run = Trace(governor, path=trace)
+        stack.callback(run.close)
+        bar = stack.enter_context(progress_bar())
+        found = compare_recipes(
+            file, question, [name.strip() for name in recipes.split(",") if name.strip()],
+            client=client, trace=run, correct=correct or None, on_progress=bar,
+            **_overrides(max_tokens=max_tokens),
+        )  # fmt: skip
+    answers = found.answers
+    if as_json:
+        told = {name: answer.to_dict(trace=False) for name, answer in answers.items()}
+        print_json({"question": found.question, "rows": found.rows(), "answers": told})
+    else:
+        out().print(str(found), markup=False)
+        say(cost_line(run.totals()))
+    if not any(one.found for one in answers.values()) and any(map(_stopped, answers.values())):
+        raise typer.Exit(REFUSED)
+
+
+@app.command()
 def replay(
     trace: Annotated[Path, typer.Argument(help="The recording.")],
     file: FileArgument,
@@ -148,35 +193,6 @@ def replay(
             run = Trace(_recorded_governor(recorded))
             answer = answer_document(file, question, recipe, client=client, trace=run)
     _finish(answer, as_json=as_json)
-
-
-@traces.command("show")
-def show(
-    trace: Annotated[Path, typer.Argument(help="A recorded run.")], as_json: JsonOption = False
-) -> None:
-    """What a run did: its totals, its steps, and what stopped it."""
-    with clear_errors():
-        loaded = Trace.load(trace)
-    if as_json:
-        print_json(loaded.export())
-        return
-    out().print(str(loaded), markup=False)
-    print_rows(loaded.rows(), ["step", "stage", "model", "tokens_in", "tokens_out", "usd", "error"])
-    for refusal in loaded.refusals:
-        say(f"refused ({refusal.reason}): {refusal.message}")
-
-
-@traces.command("cost")
-def cost(
-    trace: Annotated[Path, typer.Argument(help="A recorded run.")], as_json: JsonOption = False
-) -> None:
-    """The bill of a run, by model; an unknown price is said, never shown as 0."""
-    with clear_errors():
-        loaded = Trace.load(trace)
-    if as_json:
-        print_json(loaded.cost())
-    else:
-        print_rows(loaded.cost(), ["model", "calls", "paid_calls", "paid_in", "paid_out", "usd"])
 
 
 @app.command()
@@ -211,8 +227,12 @@ def _finish(answer: Answer, *, as_json: bool) -> None:
         print_json(answer.to_json())
     else:
         print_answer(answer)
-    if not answer.found and "stop_reason" in answer.notes:
+    if not answer.found and _stopped(answer):
         raise typer.Exit(REFUSED)
+
+
+def _stopped(answer: Answer) -> bool:
+    return "stop_reason" in answer.notes
 
 
 def _governor(max_cost: float | None, max_calls: int | None) -> Governor:

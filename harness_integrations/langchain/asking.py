@@ -1,7 +1,7 @@
 """What a LangChain model is about to send, read as a ``Request``: one reading for all its doors."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -19,8 +19,10 @@ from harness_integrations.shared.settings import (
     stops,
 )
 from harness_integrations.shared.snapshots import plain, tokens_of_data
+from harness_integrations.shared.usage import as_mapping
 
 _MODELS = ("model", "model_name", "model_id", "deployment_name")
+_OWN = (*CAPS, "n", "temperature", "stop", "reasoning_effort", "extra_body")
 _READ = frozenset({
     *CAPS, *_MODELS, "n", "temperature", "stop", "tools", "tool_choice", "response_format",
     "reasoning_effort", "extra_body",
@@ -42,12 +44,20 @@ class Payload:
     cap: int | None = None
 
 
-def model_name(model: Any, kwargs: Mapping[str, Any] | None = None) -> str:
+def model_name(model: Any, settings: Mapping[str, Any] | None = None) -> str:
     """The id of the model a chat model asks for; its class's name when it has none."""
-    for source in (kwargs or {}).get("model"), *(getattr(model, name, None) for name in _MODELS):
+    if (named := _named(settings or {})) is not None:
+        return named
+    for name in _MODELS:
+        source = getattr(model, name, None)
         if isinstance(source, str) and source:
             return source.removeprefix("models/")
     return type(model).__name__
+
+
+def _named(settings: Mapping[str, Any]) -> str | None:
+    source = settings.get("model")
+    return source.removeprefix("models/") if isinstance(source, str) and source else None
 
 
 def asked_of(
@@ -64,22 +74,21 @@ def asked_of(
     What a body field (``extra_body``, ``model_kwargs``) sets is read as the setting it is.
     """
     own = own_settings(model)
-    settings = {**own, **model._get_invocation_params(stop=stop, **kwargs)}  # noqa: SLF001 - a wrapper's way in
+    params = model._get_invocation_params(stop=stop, **kwargs)  # noqa: SLF001 - a wrapper's way in
+    settings = {**own, **{name: value for name, value in params.items() if value is not None}}
     settings["model"] = model_name(model, settings)
     cap = next((cap for given in (kwargs, settings, own) if (cap := read_cap(given))), None)
-    settings = {name: value for name, value in settings.items() if name not in CAPS}
-    request = read_request(messages, {**settings, "max_tokens": cap}, label=label, given=kwargs)
-    payload = Payload(
-        messages=messages, stop=stop, kwargs=kwargs, run_manager=run_manager, cap=cap
-    )
-    return replace(request, payload=payload)
+    for name in CAPS:
+        settings.pop(name, None)
+    settings["max_tokens"] = cap
+    payload = Payload(messages=messages, stop=stop, kwargs=kwargs, run_manager=run_manager, cap=cap)
+    return read_request(messages, settings, label=label, payload=payload)
 
 
 def own_settings(model: Any) -> dict[str, Any]:
     """The settings a model object holds that its invocation parameters may leave out."""
-    names = (*CAPS, "n", "temperature", "stop", "reasoning_effort", "extra_body")
-    found = {name: getattr(model, name, None) for name in names}
-    return {name: value for name, value in found.items() if _is_setting(value)}
+    state = vars(model)
+    return {name: state[name] for name in _OWN if name in state and _is_setting(state[name])}
 
 
 def read_request(
@@ -87,23 +96,24 @@ def read_request(
     settings: Mapping[str, Any],
     *,
     label: str = "chat",
-    given: Mapping[str, Any] | None = None,
+    payload: Payload | None = None,
 ) -> Request:
     """A request from messages and invocation parameters, as also a callback sees them.
 
-    ``given`` are the settings of the call itself, which all belong to the body; of the others only
-    plain ones do.
+    The keywords of the call itself (in ``payload``) all belong to the body; of the other settings
+    only plain ones do.
     """
     shown = snapshots_of(messages)
+    given = {} if payload is None else payload.kwargs
     known = {name: value for name, value in settings.items() if value is not None}
     schema, name = read_schema(known.get("response_format"))
-    body = {k: plain(v) for k, v in known.items() if _in_body(k, v, given or {})}
+    body = {k: plain(v) for k, v in known.items() if _in_body(k, v, given)}
     if schema is None and "response_format" in known:
         body["response_format"] = plain(known["response_format"])
-    effort = known.get("reasoning_effort") or dict(known.get("reasoning") or {}).get("effort")
+    effort = known.get("reasoning_effort") or as_mapping(known.get("reasoning")).get("effort")
     return Request(
         messages=shown,
-        model=model_name(None, known),
+        model=_named(known) or str(known.get("model_name") or known.get("_type") or "unknown"),
         max_output=read_cap(known),
         temperature=number(known.get("temperature")),
         schema=schema,
@@ -116,6 +126,7 @@ def read_request(
         stop=stops(known.get("stop")),
         n=int(known.get("n") or 1),
         aside_tokens=tokens_of_data(shown),
+        payload=payload,
     )
 
 

@@ -28,7 +28,7 @@ from harness_core.errors import RequestRefused
 from harness_core.messages import BaseClient, Message, Reply
 from harness_integrations.langchain.asking import read_request
 from harness_integrations.langchain.models import MARK
-from harness_integrations.langchain.replies import read_result
+from harness_integrations.langchain.replies import from_cache, read_result
 from harness_integrations.langchain.sending import CODEC
 from harness_integrations.shared.failures import failed_reply
 
@@ -108,7 +108,7 @@ class TraceCallbackHandler(BaseCallbackHandler):
         """Write the step of a run that gave a result."""
         if (seen := self._end(run_id)) is None:
             return
-        hit = _from_cache(response)
+        hit = _is_hit(response)
         if seen.slot is not None or hit:
             self._write(seen, replace(_read(response), cached=hit))
 
@@ -228,7 +228,9 @@ class _Watched(BaseClient):
         self.model = model
 
 
-_current: ContextVar[TraceCallbackHandler | None] = ContextVar("harness_trace_handler", default=None)
+_current: ContextVar[TraceCallbackHandler | None] = ContextVar(
+    "harness_trace_handler", default=None
+)
 register_configure_hook(_current, inheritable=True)  # once: the list of hooks is never emptied
 
 
@@ -252,8 +254,10 @@ def trace_calls(
 
 def _listed(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """What the standard metadata of a run says of its settings."""
-    names = {"model": "ls_model_name", "temperature": "ls_temperature", "max_tokens": "ls_max_tokens",
-             "stop": "ls_stop"}  # fmt: skip
+    names = {
+        "model": "ls_model_name", "temperature": "ls_temperature",
+        "max_tokens": "ls_max_tokens", "stop": "ls_stop",
+    }  # fmt: skip
     found = {name: metadata.get(theirs) for name, theirs in names.items()}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -270,9 +274,8 @@ def _read(response: LLMResult | None) -> Reply:
     return read_result(ChatResult(generations=[first], llm_output=response.llm_output))
 
 
-def _from_cache(response: LLMResult) -> bool:
-    """Whether LangChain's cache answered: the one mark it leaves is a cost of zero."""
+def _is_hit(response: LLMResult) -> bool:
+    """Whether LangChain's cache answered; a result with its own output came from the provider."""
     first = next((row[0] for row in response.generations if row), None)
     message = getattr(first, "message", None)
-    usage = getattr(message, "usage_metadata", None) or {}
-    return response.llm_output is None and usage.get("total_cost") == 0
+    return response.llm_output is None and message is not None and from_cache(message)

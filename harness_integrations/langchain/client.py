@@ -5,34 +5,45 @@ import json
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing, closing
 from typing import Any, Literal
+from uuid import uuid4
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import (
+    Runnable,
+    RunnableConfig,
+    RunnableSequence,
+    RunnableWithFallbacks,
+)
+from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import merge_configs
 
-from harness_core.calls.cache import ResponseCache
+from harness_core.calls.keys import content_hash
+from harness_core.calls.settle import NOTHING
 from harness_core.calls.trace import Trace
 from harness_core.errors import BadSettingError
 from harness_core.flows.streaming import ABANDONED
-from harness_core.messages import Embeddings as Vectors
 from harness_core.messages import BaseClient, OnText, Reply, Request, Texts
+from harness_core.messages import Embeddings as Vectors
 from harness_integrations.langchain.asking import model_name, own_settings
 from harness_integrations.langchain.embeddings import EmbeddingsClient, GovernedEmbeddings
 from harness_integrations.langchain.gates import Gate
 from harness_integrations.langchain.messages import from_ours, whole
-from harness_integrations.langchain.models import MARK, GovernedChatModel
-from harness_integrations.langchain.replies import read_message
+from harness_integrations.langchain.models import MARK, TAKEN_OVER, GovernedChatModel
+from harness_integrations.langchain.replies import from_cache, read_message
 from harness_integrations.langchain.sending import CODEC, cap_name, identity_of
 from harness_integrations.langchain.structured import Method, structured
 from harness_integrations.langchain.walking import INSIDE, models_in, rebound, rebuilt_with
 from harness_integrations.shared.failures import failed_reply
 from harness_integrations.shared.governing import AdaptedClient, need_asyncio
 from harness_integrations.shared.retries import without_retries
+from harness_integrations.shared.snapshots import plain
 from harness_integrations.shared.streaming import StreamClosed
 
+_TRANSPARENT = (RunnableSequence, RunnableWithFallbacks, BaseOutputParser)
 _NOSTREAM = "nostream"
 """The tag by which LangGraph keeps a run's tokens out of ``stream_mode="messages"``."""
 
@@ -75,7 +86,11 @@ class LangChainClient(AdaptedClient):
         self.can_embed = self._embeddings is not None
         if self._embeddings is not None:
             self.embedding_model = self._embeddings.model
-        self.identity = None if self.leaf is None else identity_of(self.leaf)
+        if self.leaf is not None and self.leaf is self.runnable:
+            self.identity = identity_of(self.leaf)
+        else:
+            self.identity = _shape(self.runnable)
+        self.cache = None if self.governed is None else self.governed.response_cache
 
     @property
     def trace(self) -> Trace | None:
@@ -100,7 +115,10 @@ class LangChainClient(AdaptedClient):
         profile = _profile(self.leaf)
         if (levels := profile.get("reasoning_effort_levels")) is not None:
             return effort in levels
-        return "reasoning_effort" in _fields(self.leaf) and profile.get("reasoning_output") is not False
+        return (
+            "reasoning_effort" in _fields(self.leaf)
+            and profile.get("reasoning_output") is not False
+        )
 
     def send(self, request: Request, /, *, on_text: OnText | None = None) -> Reply:
         """Invoke the model once; with ``on_text`` stream it."""
@@ -165,7 +183,9 @@ class LangChainClient(AdaptedClient):
 
     def embed(self, request: Texts, /) -> Vectors:
         """Vectors from ``embeddings``; without them a failed outcome that says so."""
-        return super().embed(request) if self._embeddings is None else self._embeddings.embed(request)
+        return (
+            super().embed(request) if self._embeddings is None else self._embeddings.embed(request)
+        )
 
     async def aembed(self, request: Texts, /) -> Vectors:
         """The async twin of ``embed``."""
@@ -183,30 +203,12 @@ class LangChainClient(AdaptedClient):
     ) -> tuple[Runnable[Any, Any], list[BaseMessage], RunnableConfig]:
         if self.replay is not None:
             raise BadSettingError("a replayed model sends nothing; give the core a ReplayClient")
-        messages = from_ours(request.messages)
-        config = self._config(request)
-        if self.leaf is None:
-            return self.runnable, messages, config
-        leaf, settings = _capped(self.leaf, request), self._settings(request)
-        built: Runnable[Any, Any] = leaf
-        if request.schema is not None:
-            built, messages = structured(leaf, request, messages, self.structured_method)
-        if settings:
-            built = rebound(built, leaf, leaf.bind(**settings))
-        return rebound(self.runnable, self.leaf, built), messages, config
 
-    def _settings(self, request: Request) -> dict[str, Any]:
-        settings = dict(request.extra_body)
-        name = cap_name(self.leaf)
-        if request.max_output is not None and name not in (None, "num_predict"):
-            settings[str(name)] = request.max_output
-        if request.temperature is not None:
-            settings["temperature"] = request.temperature
-        if request.effort is not None:
-            settings["reasoning_effort"] = request.effort
-        if request.stop:
-            settings["stop"] = list(request.stop)
-        return settings
+        def dressed(part: Any) -> Any:
+            return _dressed(part, request, self.structured_method) if _is_model(part) else INSIDE
+
+        runnable = rebuilt_with(self.runnable, dressed)
+        return runnable, from_ours(request.messages), self._config(request)
 
     def _config(self, request: Request) -> RunnableConfig:
         tags = [] if request.final else [_NOSTREAM]
@@ -230,8 +232,10 @@ class LangChainClient(AdaptedClient):
         reply = read_message(message)
         text = _dumped(parsed) if parsed is not None else reply.text
         raw = ChatResult(generations=[ChatGeneration(message=message)])
+        hit = from_cache(message)
         facts: dict[str, Any] = {
-            "usage": reply.usage, "finish_reason": finish or reply.finish_reason,
+            "usage": NOTHING if hit else reply.usage, "cached": hit,
+            "finish_reason": finish or reply.finish_reason,
             "served_model": reply.served_model, "response_id": reply.response_id,
             "fingerprint": reply.fingerprint, "raw": raw,
         }  # fmt: skip
@@ -239,14 +243,6 @@ class LangChainClient(AdaptedClient):
             why = f"empty completion (finish reason: {reply.finish_reason or 'none'})"
             return Reply.failed(why, status=200, **facts)
         return Reply(ok=True, text=text.strip(), **facts)
-
-
-def client_for(
-    model: Runnable[Any, Any] | LangChainClient, cache: ResponseCache | None = None
-) -> LangChainClient:
-    """The client of a model, with a cache attached where one is given."""
-    client = model if isinstance(model, LangChainClient) else LangChainClient(model)
-    return client if cache is None else client.with_cache(cache)
 
 
 def governed_in(whole_: Any) -> list[GovernedChatModel]:
@@ -263,8 +259,8 @@ def governed_in(whole_: Any) -> list[GovernedChatModel]:
 
 def _bare(part: Any) -> Any:
     """Chat models as a client calls them: the one inside a governed model, tried once."""
-    while isinstance(part, GovernedChatModel):
-        part = part.bound
+    if isinstance(part, GovernedChatModel):
+        part = part.bound.model_copy(update={name: getattr(part, name) for name in TAKEN_OVER})
     return without_retries(part, stream_usage=True) if isinstance(part, BaseChatModel) else INSIDE
 
 
@@ -274,6 +270,55 @@ def _embeddings_client(embeddings: Embeddings | None) -> EmbeddingsClient | None
     if isinstance(embeddings, GovernedEmbeddings):
         return EmbeddingsClient(embeddings.bound, embeddings.model)
     return EmbeddingsClient(embeddings, model_name(embeddings))
+
+
+def _is_model(part: Any) -> bool:
+    return isinstance(part, BaseChatModel)
+
+
+def _dressed(
+    leaf: BaseChatModel, request: Request, method: Literal["auto"] | Method
+) -> Runnable[Any, Any]:
+    """A chat model with a request's schema and settings bound to it."""
+    capped, settings = _capped(leaf, request), _settings(leaf, request)
+    built: Runnable[Any, Any] = capped
+    if request.schema is not None:
+        built = structured(capped, request, method)
+    return rebound(built, capped, capped.bind(**settings)) if settings else built
+
+
+def _settings(leaf: BaseChatModel, request: Request) -> dict[str, Any]:
+    settings = dict(request.extra_body)
+    name = cap_name(leaf)
+    if request.max_output is not None and name not in (None, "num_predict"):
+        settings[str(name)] = request.max_output
+    if request.temperature is not None:
+        settings["temperature"] = request.temperature
+    if request.effort is not None:
+        settings["reasoning_effort"] = request.effort
+    if request.stop:
+        settings["stop"] = list(request.stop)
+    return settings
+
+
+def _shape(runnable: Runnable[Any, Any]) -> str:
+    """What tells runnables apart in a cache: by content where it is known, else each for itself."""
+    found: list[Any] = []
+
+    def look(part: Any) -> Any:
+        if isinstance(part, BaseChatModel):
+            found.append(identity_of(part))
+            return part
+        if isinstance(part, Runnable):
+            found.append(type(part).__name__)
+            if isinstance(part, RunnableBindingBase):
+                found.append(plain(part.kwargs))
+            elif not isinstance(part, _TRANSPARENT):
+                found.append(uuid4().hex)
+        return INSIDE
+
+    rebuilt_with(runnable, look)
+    return f"runnable:{content_hash(found)[:16]}"
 
 
 def _capped(leaf: BaseChatModel, request: Request) -> BaseChatModel:
@@ -294,7 +339,9 @@ def _profile(leaf: Any) -> Mapping[str, Any]:
 def _takes_temperature(leaf: Any) -> bool:
     if _profile(leaf).get("temperature") is False:
         return False
-    return leaf is not None and ("temperature" in _fields(leaf) or "temperature" in own_settings(leaf))
+    return leaf is not None and (
+        "temperature" in _fields(leaf) or "temperature" in own_settings(leaf)
+    )
 
 
 def _text(output: Any) -> str:

@@ -51,7 +51,7 @@ class ReaderCompressor(BaseDocumentCompressor):
     governor: Governor | None = Field(default=None, exclude=True, repr=False)
 
     def governed_by(self, **given: Any) -> "ReaderCompressor":
-        """This compressor under a budget, unless it has one."""
+        """The compressor under a budget, unless it has one."""
         if self.trace is not None or self.governor is not None:
             return self
         known = {k: given.get(k) for k in ("trace", "governor") if given.get(k) is not None}
@@ -77,7 +77,9 @@ class ReaderCompressor(BaseDocumentCompressor):
         replies = await arun_flow(self._asking(made.job), made.client, made.trace)
         return self._chosen(documents, made, replies)
 
-    def _made(self, documents: Sequence[Document], query: str, callbacks: Callbacks | None) -> "_Made":
+    def _made(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None
+    ) -> "_Made":
         bare = LangChainClient(self.llm)
         trace = bare.trace or trace_for(self.trace, self.governor) or Trace()
         config: RunnableConfig = {"callbacks": callbacks, "metadata": {MARK: trace.run_id}}
@@ -93,7 +95,9 @@ class ReaderCompressor(BaseDocumentCompressor):
 
     def _asking(self, job: Job) -> Flow[list[Reply]]:
         if self.reader == "skim":
-            return ask_all(copying(job, [one], rendered(one), "compress.extract") for one in job.chunks)
+            return ask_all(
+                copying(job, [one], rendered(one), "compress.extract") for one in job.chunks
+            )
         return ask_all(
             job.asking(
                 "score", "compress.score", one.text, cap=SCORE_TOKENS, schema=SCHEMA,

@@ -11,7 +11,7 @@ _within: ContextVar[bool] = ContextVar("within_gate", default=False)
 
 
 class Gate:
-    """A bound on requests in flight. One made inside another passes: waiting would be for itself."""
+    """A bound on requests in flight. One made inside another passes: it would wait for itself."""
 
     def __init__(self, width: int) -> None:
         self._width = width

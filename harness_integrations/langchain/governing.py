@@ -32,12 +32,12 @@ def govern(
     response_cache: ResponseCache | None = None,
     strict: bool = True,
 ) -> R:
-    """The runnable with every chat model in it governed: in bindings, sequences, maps, branches,
-    fallbacks, retries, alternatives, and the fields of retrievers, tools and chains.
+    """The runnable with every chat model in it governed.
 
-    The runnable given stays as it is. With neither ``trace`` nor ``governor`` the budget is that of
-    the ``governed_run`` around each call. ``strict=False`` warns of what cannot be reached and
-    notes it in the trace.
+    That is in bindings, sequences, maps, branches, fallbacks, retries, alternatives, and in the
+    fields of retrievers, compressors, tools and chains. The runnable given stays as it is. With
+    neither ``trace`` nor ``governor`` the budget is that of the ``governed_run`` around each call.
+    ``strict=False`` warns of what cannot be reached and notes it in the trace.
 
     Raises:
         UngovernedError: something in it can send requests that no limit would see.
@@ -79,12 +79,8 @@ class _Walk:
 
     def _other(self, part: Any) -> Any:
         kind = type(part).__name__
-        if isinstance(part, BaseLanguageModel):
-            return self._lost(part, f"{kind}, a completion model")
-        if kind in ("_ConfigurableModel", "ConfigurableModel"):
-            return self._lost(part, "a model that is made at run time (init_chat_model)")
-        if "BaseDecisionModel" in {one.__name__ for one in type(part).__mro__}:
-            return self._lost(part, f"{kind}, a decision model")
+        if (what := _other_model(part)) is not None:
+            return self._lost(part, what)
         if isinstance(part, (RunnableLambda, RunnableGenerator)):
             return self._functions(part, list(_functions_of(part)))
         if isinstance(part, BaseTool):
@@ -115,6 +111,17 @@ class _Walk:
     def _lost(self, part: Any, what: str) -> Any:
         self.found.append(what)
         return part
+
+
+def _other_model(part: Any) -> str | None:
+    """What kind of model a part is that is no chat model."""
+    kind = type(part).__name__
+    if isinstance(part, BaseLanguageModel):
+        return f"{kind}, a completion model"
+    if kind == "_ConfigurableModel":
+        return "a model that is made at run time (init_chat_model)"
+    decides = any(one.__name__ == "BaseDecisionModel" for one in type(part).__mro__)
+    return f"{kind}, a decision model" if decides else None
 
 
 def _functions_of(part: Any) -> Iterator[Callable[..., Any]]:

@@ -112,7 +112,9 @@ def as_chunks(
         page=[_page(one.metadata) for one, _ in kept],
         section=[_section(one.metadata) for one, _ in kept],
         source_text=[None if shown is None else one.page_content for one, _ in kept],
-        metadata=[{**one.metadata, "id": one.id} if one.id else dict(one.metadata) for one, _ in kept],
+        metadata=[
+            {**one.metadata, "id": one.id} if one.id else dict(one.metadata) for one, _ in kept
+        ],
     )
     room = budget(model, spec.max_answer_tokens).input - PROMPT_ROOM
     return capped(chunks, room) if room > 0 else chunks

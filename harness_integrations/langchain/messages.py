@@ -95,15 +95,9 @@ class MessageCodec:
 
 def packed(message: BaseMessage) -> dict[str, Any]:
     """One reply message as JSON; a parsed object becomes the data it was parsed from."""
-    from pydantic import BaseModel
-
-    said = whole(message)
-    more = {
-        name: value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-        for name, value in said.additional_kwargs.items()
-    }
-    bare = said.model_copy(update={"additional_kwargs": more, "id": None})
-    dumped: dict[str, Any] = bare.model_dump(mode="json", exclude={"id"}, fallback=plain)
+    dumped: dict[str, Any] = whole(message).model_dump(
+        mode="json", exclude={"id"}, fallback=plain, warnings="none"
+    )
     return dumped
 
 

@@ -13,11 +13,13 @@ from typing import Any, Literal
 from harness_core.calls.ambient import trace_for
 from harness_core.calls.governor import Governor
 from harness_core.calls.trace import Trace
-from harness_core.errors import BadSettingError, RequestRefused
+from harness_core.errors import BadSettingError, RequestRefused, warn
 from harness_integrations.shared.extras import needs
+from harness_integrations.shared.governing import UngovernedWarning
 
 with needs("langchain-agents", "langchain", "langgraph", "langchain_core"):
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+    from langchain_core.globals import get_llm_cache
     from langchain_core.messages import AIMessage
 
     from harness_integrations.langchain.models import GovernedChatModel
@@ -51,10 +53,14 @@ class GovernorMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any] | AIMessage:
         """Call the handler with a governed model."""
+        governed = self._governed(request)
+        made = _calls(governed)
         try:
-            return handler(self._governed(request))
+            response = handler(governed)
         except RequestRefused as refusal:
             return self._ended(refusal)
+        _told_when_not_asked(governed, made)
+        return response
 
     async def awrap_model_call(
         self,
@@ -62,10 +68,14 @@ class GovernorMiddleware(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any] | AIMessage:
         """The async twin of ``wrap_model_call``."""
+        governed = self._governed(request)
+        made = _calls(governed)
         try:
-            return await handler(self._governed(request))
+            response = await handler(governed)
         except RequestRefused as refusal:
             return self._ended(refusal)
+        _told_when_not_asked(governed, made)
+        return response
 
     def _governed(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         if isinstance(request.model, GovernedChatModel):
@@ -77,6 +87,20 @@ class GovernorMiddleware(AgentMiddleware[Any, Any, Any]):
         if self.exit_behavior == "error":
             raise refusal
         return AIMessage(content=f"Stopped: {refusal}")
+
+
+def _calls(request: ModelRequest[Any]) -> int:
+    return request.model.trace.calls if isinstance(request.model, GovernedChatModel) else 0
+
+
+def _told_when_not_asked(request: ModelRequest[Any], made: int) -> None:
+    """Say that something further in answered in the governed model's place."""
+    cached = request.model.cache or get_llm_cache() is not None
+    if not cached and _calls(request) == made:
+        warn(UngovernedWarning(
+            "the governed model was not asked: put GovernorMiddleware last in the list, so that "
+            "it wraps the model that is really called"
+        ))  # fmt: skip
 
 
 __all__ = ["GovernorMiddleware"]

@@ -1,5 +1,7 @@
 """A chat model under limits: the same model to LangChain, every request of it on the call path."""
 
+# ruff: noqa: SLF001 - a wrapper hands on what LangChain keeps private
+
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, closing
 from typing import Any, Self
@@ -28,19 +30,19 @@ from harness_integrations.langchain.errors import GovernedRefusal, as_model_erro
 from harness_integrations.langchain.replies import chunks_of, joined, result_of
 from harness_integrations.langchain.sending import BoundClient
 from harness_integrations.langchain.walking import rebound
-from harness_integrations.shared.governing import governed_trace
+from harness_integrations.shared.governing import governed_trace, need_asyncio
 
 MARK = "harness_trace"
 """Metadata name under which a governed model's runs say which trace records them."""
 
-_TAKEN_OVER = (
+TAKEN_OVER = (
     "cache", "rate_limiter", "disable_streaming", "output_version", "profile", "callbacks", "tags",
     "metadata", "custom_get_token_ids",
 )  # fmt: skip
 
 
 class GovernedChatModel(BaseChatModel):
-    """``bound`` under limits: each of its requests is checked, priced and recorded before it leaves.
+    """``bound`` under limits: each request is checked before it leaves, priced and recorded.
 
     A request belongs to ``trace``, else to the ``governed_run`` around it, else to the trace that
     all objects of ``governor`` share. ``response_cache`` answers repeats, streams too. It calls the
@@ -77,7 +79,7 @@ class GovernedChatModel(BaseChatModel):
             k: v for k, v in fields.items() if k not in own and k in type(bound).model_fields
         }
         inner = rebuilt(bound, changed) if changed and type(self) is GovernedChatModel else bound
-        taken = {name: getattr(inner, name) for name in _TAKEN_OVER}
+        taken = {name: getattr(inner, name) for name in TAKEN_OVER}
         own.setdefault("own_trace", trace)
         mine = {"bound": inner, "governor": governor, "response_cache": response_cache}
         super().__init__(**{**taken, **mine, **own})
@@ -112,9 +114,10 @@ class GovernedChatModel(BaseChatModel):
     @property
     def client(self) -> BaseClient:
         """What sends for this model."""
-        if self._client is None or self._client.cache is not self.response_cache:
-            self._client = BoundClient(self.bound, self.response_cache)
-        return self._client
+        client = self._client
+        if client is None or client.cache is not self.response_cache:
+            client = self._client = BoundClient(self.bound, self.response_cache)
+        return client
 
     @property
     def replay(self) -> BaseClient | None:
@@ -134,7 +137,9 @@ class GovernedChatModel(BaseChatModel):
         found = trace_for(self.own_trace, self.governor)
         return params if found is None else {**params, MARK: found.run_id}
 
-    def _get_invocation_params(self, stop: list[str] | None = None, **kwargs: Any) -> dict[str, Any]:
+    def _get_invocation_params(
+        self, stop: list[str] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
         return self.bound._get_invocation_params(stop=stop, **kwargs)
 
     def _get_llm_string(self, stop: list[str] | None = None, **kwargs: Any) -> str:
@@ -169,7 +174,9 @@ class GovernedChatModel(BaseChatModel):
         chosen = {} if tool_choice is None else {"tool_choice": tool_choice}
         return rebound(self.bound.bind_tools(tools, **chosen, **kwargs), self.bound, self)
 
-    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[LanguageModelInput, Any]:
+    def with_structured_output(
+        self, schema: Any, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, Any]:
         """The wrapped model's way of giving structured output, around this model."""
         built = self.bound.with_structured_output(schema, **kwargs)
         return rebound(built, self.bound, self)
@@ -178,10 +185,7 @@ class GovernedChatModel(BaseChatModel):
         """Fallbacks under the same limits: one that was not would be asked after a refusal."""
         from harness_integrations.langchain.governing import govern
 
-        same = [
-            govern(one, trace=self.own_trace, governor=self.governor)
-            for one in fallbacks
-        ]
+        same = [govern(one, trace=self.own_trace, governor=self.governor) for one in fallbacks]
         return super().with_fallbacks(same, **kwargs)
 
     def configurable_fields(self, **kwargs: Any) -> Any:
@@ -227,6 +231,7 @@ class GovernedChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
+        need_asyncio(type(self).__name__)
         try:
             outcome = await tasks.arun(self._exchange(messages, stop, run_manager, kwargs))
         except Exception as error:
@@ -261,6 +266,7 @@ class GovernedChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
+        need_asyncio(type(self).__name__)
         flow = self._exchange(messages, stop, None, kwargs, streamed=True)
         reply: Reply | None = None
         async with aclosing(astream(flow, joined)) as pieces:

@@ -35,7 +35,7 @@ class Spend(TypedDict):
 
 
 class ReaderOutput(TypedDict, total=False):
-    """The full output of a reader. Look at ``partial`` first: True means that something degraded."""
+    """The full output of a reader. ``partial`` comes first: True means that something degraded."""
 
     answer: str
     found: bool

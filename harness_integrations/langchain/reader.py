@@ -1,5 +1,7 @@
 """``DocumentReader``: a governed reader of documents as a LangChain runnable."""
 
+# ruff: noqa: A002 - ``input`` is LangChain's name
+
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, closing
 from typing import Any, Literal, NamedTuple, NotRequired, Self
@@ -19,21 +21,30 @@ from harness_core.calls.cache import ResponseCache
 from harness_core.calls.governor import Governor
 from harness_core.calls.trace import Trace
 from harness_core.documents.types import Chunks
-from harness_core.errors import BadSettingError, CallCapError, UnpricedModelError
+from harness_core.errors import (
+    BadSettingError,
+    CallCapError,
+    ReplayExhaustedError,
+    ReplayMissError,
+    RequestRefused,
+    UnpricedModelError,
+)
 from harness_core.messages import SENTINEL, BaseClient, OnText
 from harness_core.pipeline import aread, read, width_of
 from harness_core.reading.answers import new_answer
 from harness_core.reading.flow import checked_question
 from harness_core.reading.spec import ReadSpec
-from harness_integrations.langchain.client import LangChainClient, client_for
-from harness_integrations.langchain.errors import GovernedRefusal
+from harness_integrations.langchain.client import LangChainClient
+from harness_integrations.langchain.errors import GovernedRefusal, as_model_error
 from harness_integrations.langchain.gates import Gates
 from harness_integrations.langchain.inputs import as_chunks, as_documents, as_state, read_input
 from harness_integrations.langchain.models import MARK
 from harness_integrations.langchain.outputs import ReaderOutput, full_output
+from harness_integrations.shared.governing import need_asyncio
 from harness_integrations.shared.streaming import atext_stream, text_stream
 
 Piece = str | dict[str, Any]
+_STOPPING = (RequestRefused, ReplayMissError, ReplayExhaustedError)
 
 
 class ReaderInput(TypedDict):
@@ -88,6 +99,7 @@ class DocumentReader(RunnableSerializable[Any, Any]):
     response_cache: ResponseCache | None = Field(default=None, exclude=True, repr=False)
     _gates: Gates = PrivateAttr(default_factory=Gates)
     _client: LangChainClient | None = PrivateAttr(default=None)
+    _made_of: tuple[Any, ...] = PrivateAttr(default=())
 
     def __init__(self, llm: Any, reader: str | None = None, **fields: Any) -> None:
         spec = fields.get("spec")
@@ -113,7 +125,7 @@ class DocumentReader(RunnableSerializable[Any, Any]):
         return False
 
     def governed_by(self, **given: Any) -> Self:
-        """This reader under a budget, unless it has one."""
+        """The reader under a budget, unless it has one."""
         if self.trace is not None or self.governor is not None:
             return self
         known = {name: value for name, value in given.items() if value is not None}
@@ -121,21 +133,23 @@ class DocumentReader(RunnableSerializable[Any, Any]):
 
     # --- running it -----------------------------------------------------------------------------
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Read and answer."""
         return self._call_with_config(self._invoke, input, config, **kwargs)
 
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """The async twin of ``invoke``; cancelling it sends nothing further."""
         return await self._acall_with_config(self._ainvoke, input, config, **kwargs)
 
-    def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:  # noqa: A002
+    def stream(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[Any]:
         """The answer as it is written; with ``output="full"`` mappings that add up to the whole."""
         return self.transform(iter([input]), config, **kwargs)
 
     async def astream(
         self,
-        input: Any,  # noqa: A002
+        input: Any,
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
@@ -149,7 +163,7 @@ class DocumentReader(RunnableSerializable[Any, Any]):
 
     def transform(
         self,
-        input: Iterator[Any],  # noqa: A002
+        input: Iterator[Any],
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> Iterator[Any]:
@@ -158,7 +172,7 @@ class DocumentReader(RunnableSerializable[Any, Any]):
 
     async def atransform(
         self,
-        input: AsyncIterator[Any],  # noqa: A002
+        input: AsyncIterator[Any],
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
@@ -203,6 +217,7 @@ class DocumentReader(RunnableSerializable[Any, Any]):
         return self._output(self._read(task), task.chunks)
 
     async def _ainvoke(self, given: Any, run_manager: Any, config: RunnableConfig) -> Any:
+        need_asyncio("DocumentReader")
         task = self._task(given, config)
         return self._output(await self._aread(task), task.chunks)
 
@@ -245,10 +260,17 @@ class DocumentReader(RunnableSerializable[Any, Any]):
             return _nothing_given(task, self.reader)
         try:
             answer = read(
-                task.chunks, task.question, task.client, task.spec, trace=task.trace, on_text=on_text
+                task.chunks,
+                task.question,
+                task.client,
+                task.spec,
+                trace=task.trace,
+                on_text=on_text,
             )
         except (CallCapError, UnpricedModelError) as error:
             answer = _unaffordable(task, self.reader, error)
+        except _STOPPING as error:
+            raise as_model_error(error) from error
         return self._within_limits(answer, task)
 
     async def _aread(self, task: _Task, on_text: OnText | None = None) -> Answer:
@@ -256,10 +278,17 @@ class DocumentReader(RunnableSerializable[Any, Any]):
             return _nothing_given(task, self.reader)
         try:
             answer = await aread(
-                task.chunks, task.question, task.client, task.spec, trace=task.trace, on_text=on_text
+                task.chunks,
+                task.question,
+                task.client,
+                task.spec,
+                trace=task.trace,
+                on_text=on_text,
             )
         except (CallCapError, UnpricedModelError) as error:
             answer = _unaffordable(task, self.reader, error)
+        except _STOPPING as error:
+            raise as_model_error(error) from error
         return self._within_limits(answer, task)
 
     def _within_limits(self, answer: Answer, task: _Task) -> Answer:
@@ -288,19 +317,23 @@ class DocumentReader(RunnableSerializable[Any, Any]):
         return trace_for(governed.own_trace, governed.governor)
 
     def _sender(self) -> LangChainClient:
-        if self._client is None or self._client.cache is not self.response_cache:
-            client = client_for(self.llm, self.response_cache)
-            if self.embeddings is not None and not client.can_embed:
-                client = LangChainClient(self.llm, embeddings=self.embeddings)
-                client.cache = self.response_cache
-            self._client = client
+        made_of = (self.llm, self.embeddings, self.response_cache)
+        if self._client is None or any(
+            a is not b for a, b in zip(self._made_of, made_of, strict=True)
+        ):
+            client = LangChainClient(self.llm, embeddings=self.embeddings)
+            if self.response_cache is not None:
+                client = client.with_cache(self.response_cache)
+            self._client, self._made_of = client, made_of
         return self._client
 
     def _spec(self, config: RunnableConfig) -> ReadSpec:
         spec = ReadSpec.of(self.spec).having(reader=self.reader)
         bounds = [width_of(spec), self.max_concurrency, config.get("max_concurrency")]
         width = max(1, min(bound for bound in bounds if bound is not None))
-        return spec if width == width_of(spec) else spec.having(max_concurrency=width, parallel=None)
+        return (
+            spec if width == width_of(spec) else spec.having(max_concurrency=width, parallel=None)
+        )
 
     def _shown(self, documents: Sequence[Document]) -> list[str] | None:
         if not isinstance(self.document_prompt, BasePromptTemplate):

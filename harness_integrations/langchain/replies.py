@@ -35,7 +35,9 @@ def read_result(result: ChatResult) -> Reply:
     return read_message(first.message, metadata, raw=result)
 
 
-def read_message(message: BaseMessage, metadata: dict[str, Any] | None = None, **more: Any) -> Reply:
+def read_message(
+    message: BaseMessage, metadata: dict[str, Any] | None = None, **more: Any
+) -> Reply:
     """The reply that one message is; ``metadata`` defaults to the message's own."""
     known = message.response_metadata if metadata is None else metadata
     usage = getattr(message, "usage_metadata", None) or known.get("token_usage")
@@ -51,12 +53,21 @@ def read_message(message: BaseMessage, metadata: dict[str, Any] | None = None, *
     )
 
 
+def from_cache(message: BaseMessage) -> bool:
+    """Whether LangChain's cache answered: the one mark it leaves is a cost of zero."""
+    usage = getattr(message, "usage_metadata", None) or {}
+    return "total_cost" in usage and usage["total_cost"] == 0
+
+
 def result_of(reply: Reply) -> ChatResult:
     """The chat result behind a reply; one made of its text where another client recorded it."""
     if isinstance(reply.raw, ChatResult):
         return reply.raw
     usage = reply.usage
-    metadata = {"finish_reason": reply.finish_reason, "model_name": reply.served_model or reply.model}
+    metadata = {
+        "finish_reason": reply.finish_reason,
+        "model_name": reply.served_model or reply.model,
+    }
     message = AIMessage(
         content=reply.text,
         response_metadata=metadata,

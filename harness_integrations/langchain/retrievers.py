@@ -27,8 +27,8 @@ class ReaderRetriever(BaseRetriever):
     """The ``k`` of ``docs`` most relevant to a query, best first.
 
     ``search`` is ``bm25`` (words; needs no model), ``embedding`` or ``blend`` (half each); the last
-    two need ``embeddings``, which are governed when ``GovernedEmbeddings`` are given. The documents'
-    vectors are made at the first query. ``metadata["relevance_score"]`` says how near each is.
+    two need ``embeddings``, governed when they are ``GovernedEmbeddings``. The documents' vectors
+    are made at the first query. ``metadata["relevance_score"]`` says how near each is.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -47,7 +47,7 @@ class ReaderRetriever(BaseRetriever):
         return self
 
     def governed_by(self, **given: Any) -> "ReaderRetriever":
-        """This retriever with its embeddings under a budget."""
+        """The retriever with its embeddings under a budget."""
         if self.embeddings is None or isinstance(self.embeddings, GovernedEmbeddings):
             return self
         return self.model_copy(update={"embeddings": GovernedEmbeddings(self.embeddings, **given)})

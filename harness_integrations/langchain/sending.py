@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing, closing
+from functools import lru_cache
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -157,8 +158,12 @@ def _payload(request: Request) -> Payload:
 
 
 def _run_manager(method: Any, asked: Payload) -> Mapping[str, Any]:
-    takes = "run_manager" in inspect.signature(method).parameters
-    return {"run_manager": asked.run_manager} if takes else {}
+    return {"run_manager": asked.run_manager} if _takes_run_manager(method.__func__) else {}
+
+
+@lru_cache(maxsize=256)
+def _takes_run_manager(function: Any) -> bool:
+    return "run_manager" in inspect.signature(function).parameters
 
 
 def _whole(reply: Reply) -> list[Any]:

@@ -4,8 +4,8 @@ import json
 from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage, HumanMessage
-from langchain_core.runnables import Runnable
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import Runnable, RunnableLambda
 
 from harness_core.messages import Request
 
@@ -13,24 +13,23 @@ Method = Literal["json_schema", "function_calling", "prompt"]
 
 
 def structured(
-    leaf: BaseChatModel,
-    request: Request,
-    messages: list[BaseMessage],
-    method: Literal["auto"] | Method,
-) -> tuple[Runnable[Any, Any], list[BaseMessage]]:
-    """What to invoke, with which messages, so that the reply fits ``request.schema``."""
+    leaf: BaseChatModel, request: Request, method: Literal["auto"] | Method
+) -> Runnable[Any, Any]:
+    """What to invoke so that the reply fits ``request.schema``."""
     chosen = best_method(leaf) if method == "auto" else method
     schema = {"title": request.schema_name, "description": "The result.", **(request.schema or {})}
     if chosen == "json_schema" and _speaks_openai(leaf):
         wanted = {"name": request.schema_name, "schema": dict(request.schema or {})}
-        return leaf.bind(response_format={"type": "json_schema", "json_schema": wanted}), messages
+        return leaf.bind(response_format={"type": "json_schema", "json_schema": wanted})
     if chosen != "prompt":
         try:
-            return leaf.with_structured_output(schema, method=chosen, include_raw=True), messages
+            return leaf.with_structured_output(schema, method=chosen, include_raw=True)
         except (NotImplementedError, ValueError, TypeError):
             chosen = "prompt"
-    asked = f"Reply with one JSON object and nothing else. It must fit this JSON schema:\n{json.dumps(schema)}"
-    return leaf, [*messages, HumanMessage(content=asked)]
+    told = json.dumps(schema)
+    asked = f"Reply with one JSON object and nothing else. It must fit this JSON schema:\n{told}"
+    asking: Runnable[Any, Any] = RunnableLambda(lambda given: [*given, HumanMessage(content=asked)])
+    return asking | leaf
 
 
 def best_method(leaf: BaseChatModel) -> Method:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from harness_core.calls import keys
 from harness_core.calls.governor import Governor
+from harness_core.calls.recording import Recording
 from harness_core.calls.replay import ReplayClient
 from harness_core.calls.trace import Trace
 from harness_core.config import setting
@@ -25,7 +26,7 @@ with needs("langchain", "langchain_core"):
     from harness_integrations.langchain.unsent import UnsentChatModel
 
 R = TypeVar("R")
-Source = Trace | str | Path
+Source = Trace | Recording | str | Path
 
 
 class ReplayChatModel(GovernedChatModel):
@@ -56,7 +57,9 @@ class ReplayChatModel(GovernedChatModel):
         bound = like if like is not None else UnsentChatModel(model=client.model)
         if trace is None and governor is None:
             recorded = client.recording.trace
-            trace = Trace(Governor(**(recorded.recorded_limits or recorded.governor.limits().as_json())))
+            trace = Trace(
+                Governor(**(recorded.recorded_limits or recorded.governor.limits().as_json()))
+            )
         super().__init__(bound, trace=trace, governor=governor, **{"chunks": chunks, **fields})
         self._client = client
 
@@ -92,7 +95,7 @@ class ReplayChatModel(GovernedChatModel):
             raise AssertionError(f"{len(unused)} recorded replies were never asked for: {shown}")
 
     def _should_stream(self, *, async_api: bool, run_manager: Any = None, **kwargs: Any) -> bool:
-        return BaseChatModel._should_stream(
+        return BaseChatModel._should_stream(  # noqa: SLF001 - past the model it is like
             self, async_api=async_api, run_manager=run_manager, **kwargs
         )
 
@@ -106,7 +109,11 @@ class RecordedClient(ReplayClient):
     codec = CODEC
 
     def __init__(
-        self, source: Source, *, on_exhausted: Literal["error", "flag"] = "error", fill: bool = False
+        self,
+        source: Source,
+        *,
+        on_exhausted: Literal["error", "flag"] = "error",
+        fill: bool = False,
     ) -> None:
         super().__init__(source, on_exhausted=on_exhausted)
         self._settings = _settings_of(self) if fill else []

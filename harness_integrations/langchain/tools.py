@@ -77,5 +77,7 @@ def create_reader_tool(
 def _told(output: ReaderOutput) -> Told:
     said = output["answer"]
     if output["partial"]:
-        said = f"{said}\n(Not everything was read: {'; '.join(output['reasons']) or 'see the notes'})"
+        said = (
+            f"{said}\n(Not everything was read: {'; '.join(output['reasons']) or 'see the notes'})"
+        )
     return said, output

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 
 class UnsentChatModel(BaseChatModel):
-    """Stands for a model whose package need not be installed: tools and schemas in OpenAI's form."""
+    """Stands for a model whose package need not be there: tools and schemas in OpenAI's form."""
 
     model: str = ""
 
@@ -34,7 +34,12 @@ class UnsentChatModel(BaseChatModel):
         raise RuntimeError("this model only forms requests; it cannot send them")
 
     def bind_tools(
-        self, tools: Sequence[Any], *, tool_choice: Any = None, strict: bool | None = None, **kwargs: Any
+        self,
+        tools: Sequence[Any],
+        *,
+        tool_choice: Any = None,
+        strict: bool | None = None,
+        **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Tools in OpenAI's form."""
         formed = [convert_to_openai_tool(tool, strict=strict) for tool in tools]
@@ -73,7 +78,9 @@ class UnsentChatModel(BaseChatModel):
             )
         else:
             llm = self.bind(response_format=_format(schema, kind, method, strict), **shown)
-            parser = JsonOutputParser() if kind is None else PydanticOutputParser(pydantic_object=kind)
+            parser = (
+                JsonOutputParser() if kind is None else PydanticOutputParser(pydantic_object=kind)
+            )
         if not include_raw:
             chain: Runnable[LanguageModelInput, Any] = llm | parser
             return chain

@@ -39,7 +39,9 @@ def _rebuilt(part: Any, replace: Replace, inside: frozenset[int]) -> Any:
         return part if all(changed[k] is part[k] for k in part) else changed
     if type(part) in (list, tuple):
         listed = [_rebuilt(one, replace, inside) for one in part]
-        return part if all(a is b for a, b in zip(listed, part, strict=True)) else type(part)(listed)
+        return (
+            part if all(a is b for a, b in zip(listed, part, strict=True)) else type(part)(listed)
+        )
     if isinstance(part, BaseModel) and holds_parts(part):
         fields = {
             name: new
@@ -58,11 +60,15 @@ def holds_parts(part: BaseModel) -> bool:
 
 
 def _may_hold(value: Any) -> bool:
-    return isinstance(value, (Runnable, BaseModel, Embeddings)) or type(value) in (list, tuple, dict)
+    return isinstance(value, (Runnable, BaseModel, Embeddings)) or type(value) in (
+        list,
+        tuple,
+        dict,
+    )
 
 
 def models_in(whole: Any) -> list[BaseChatModel]:
-    """The chat models of a runnable, in the order they stand; what is inside one is not looked at."""
+    """The chat models of a runnable, in order; what is inside one is not looked at."""
     found: list[BaseChatModel] = []
 
     def look(part: Any) -> Any:

@@ -7,6 +7,7 @@ a cap is set on a copy of the LLM, which shares its connections and callback man
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
+from weakref import WeakKeyDictionary
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import LLM
@@ -178,17 +179,24 @@ def changed(llm: L, **fields: Any) -> L:
     return twin
 
 
+_cap_fields: WeakKeyDictionary[type, str | None] = WeakKeyDictionary()
+
+
 def cap_field(llm: Any) -> str | None:
     """The field that holds an LLM's output cap and is known to reach its provider."""
-    field_name = next((name for name in _FIELDS if name in type(llm).model_fields), None)
-    if field_name is None:
+    kind = type(llm)
+    if kind not in _cap_fields:
+        _cap_fields[kind] = _tried_cap_field(llm)
+    return _cap_fields[kind]
+
+
+def _tried_cap_field(llm: Any) -> str | None:
+    name = next((name for name in _FIELDS if name in type(llm).model_fields), None)
+    if name is None:
         return None
-    probe = (
-        changed(llm, **{field_name: 7}, additional_kwargs=_uncapped(llm))
-        if _additional(llm)
-        else changed(llm, **{field_name: 7})
-    )
-    return field_name if probe.metadata.num_output == 7 else None
+    more = {"additional_kwargs": _uncapped(llm)} if _additional(llm) else {}
+    probe = changed(llm, **{name: 7}, **more)
+    return name if probe.metadata.num_output == 7 else None
 
 
 def capped(llm: L, cap: int) -> L:

@@ -218,6 +218,8 @@ def observer_of(trace: Trace) -> Observer:
 
 def described(payload: Mapping[str, Any], called: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Settings and model of a request, from an LLM's description (two forms) and its call."""
+    inner = payload.get("llm")  # of a StructuredLLM, in the older form
+    payload = inner if isinstance(inner, Mapping) else payload
     cap = payload.get("max_tokens") or payload.get("num_output")
     own = {
         "temperature": payload.get("temperature"),

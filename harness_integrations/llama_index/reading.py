@@ -14,6 +14,7 @@ from harness_core.calls.ambient import trace_for
 from harness_core.calls.cache import ResponseCache
 from harness_core.calls.governor import Governor
 from harness_core.calls.progress import OnProgress, Progress
+from harness_core.calls.replay import ReplayClient
 from harness_core.calls.trace import Trace
 from harness_core.documents.types import Chunks
 from harness_core.errors import (
@@ -56,9 +57,14 @@ def client_of(
 ) -> Client:
     """What sends a reader's requests: a core client as it is, an LLM through ``LlamaIndexClient``.
 
+    A ``ReplayLLM`` answers a reader from its recording, as the core's replay does.
+
     Raises:
         BadSettingError: something that is neither.
     """
+    recorded = getattr(llm, "recorded", None)
+    if isinstance(recorded, ReplayClient):
+        return recorded
     if isinstance(llm, LLM):
         return LlamaIndexClient(
             llm, embeddings=embeddings, cache=response_cache, allow_uncapped=allow_uncapped

@@ -99,7 +99,11 @@ def _told(response: Response) -> dict[str, Any]:
     raw = response.raw
     raw = _get(raw, "response") or raw  # an event of a stream of the Responses API
     usage = next(
-        (found for one in _usages(response, raw) if (found := read_usage(one)).input is not None),
+        (
+            found
+            for one in _usages(response, raw)
+            if one is not None and (found := read_usage(one)).input is not None
+        ),
         None,
     )
     return {

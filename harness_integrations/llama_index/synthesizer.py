@@ -4,12 +4,13 @@ from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.callbacks import CallbackManager
-from llama_index.core.indices.prompt_helper import ChatPromptHelper, PromptHelper
+from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.llms import LLM, MockLLM
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType
@@ -100,10 +101,7 @@ class ReaderSynthesizer(BaseSynthesizer):
         super().__init__(
             llm=placeholder,
             callback_manager=callback_manager,
-            prompt_helper=PromptHelper(
-                tokenizer=str.split
-            ),  # unused: readers fit their own prompts
-            chat_prompt_helper=ChatPromptHelper(tokenizer=str.split),
+            **_unused_helpers(),
             streaming=streaming,
             output_cls=output_cls,
             empty_response=empty_response,
@@ -259,6 +257,16 @@ class ReaderSynthesizer(BaseSynthesizer):
                 _noted(scope, scope.answer)
         finished: RESPONSE_TYPE = response
         return finished
+
+
+def _unused_helpers() -> dict[str, Any]:
+    """Prompt helpers, which readers do without; given, so that no tokenizer is loaded for them."""
+    helpers: dict[str, Any] = {"prompt_helper": PromptHelper(tokenizer=str.split)}
+    if "chat_prompt_helper" in signature(BaseSynthesizer.__init__).parameters:  # not before 0.14.21
+        from llama_index.core.indices.prompt_helper import ChatPromptHelper
+
+        helpers["chat_prompt_helper"] = ChatPromptHelper(tokenizer=str.split)
+    return helpers
 
 
 @contextmanager

@@ -24,7 +24,7 @@ with needs("llama-index", "llama_index"):
     from llama_index.core.llms.function_calling import FunctionCallingLLM
     from llama_index.core.llms.llm import ToolSelection
 
-    from harness_integrations.llama_index.asking import asked_of, own_settings
+    from harness_integrations.llama_index.asking import asked_of, model_name, own_settings
     from harness_integrations.llama_index.client import CODEC
     from harness_integrations.llama_index.errors import raise_failed
     from harness_integrations.llama_index.governed import (
@@ -39,6 +39,7 @@ from pydantic import PrivateAttr
 
 from harness_core.calls.exchange import exchange
 from harness_core.calls.governor import Governor
+from harness_core.calls.recording import Recording
 from harness_core.calls.run import Run
 from harness_core.calls.trace import Trace
 from harness_core.errors import ReplayMissError
@@ -49,7 +50,7 @@ from harness_core.models.registry import model_info
 from harness_integrations.shared.recorded import RecordedClient
 
 R = TypeVar("R", ChatResponse, CompletionResponse)
-Source = Trace | str | Path
+Source = Trace | Recording | str | Path
 
 
 class ReplayLLM(FunctionCallingLLM):
@@ -72,6 +73,7 @@ class ReplayLLM(FunctionCallingLLM):
     _trace: Trace = PrivateAttr()
     _metadata: LLMMetadata = PrivateAttr()
     _defaults: dict[str, Any] = PrivateAttr()
+    _model: str = PrivateAttr()
     _recorded: dict[str, Any] = PrivateAttr()
 
     def __init__(
@@ -93,6 +95,7 @@ class ReplayLLM(FunctionCallingLLM):
         limits = Governor(**(source.recorded_limits or {})) if governor is None else governor
         self._client = client
         self._trace = trace or Trace(limits)
+        self._model = client.model if like is None else model_name(like)
         self._recorded = _recorded_llm(source)
         self._metadata = (
             like.metadata if like is not None else _metadata(self._recorded, client.model)
@@ -116,8 +119,13 @@ class ReplayLLM(FunctionCallingLLM):
 
     @property
     def model(self) -> str:
-        """The recorded model."""
-        return self._client.model
+        """The recorded model, or that of ``like``."""
+        return self._model
+
+    @property
+    def recorded(self) -> RecordedClient:
+        """The recording as a core client: what a reader given this LLM is answered by."""
+        return self._client
 
     @property
     def trace(self) -> Trace:

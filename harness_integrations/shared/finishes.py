@@ -22,7 +22,9 @@ def read_finish(found: Mapping[str, Any]) -> str | None:
     What a provider's filter ended is ``content_filter``; other reasons keep the provider's word.
     """
     details = as_mapping(found.get("incomplete_details"))
-    reason = details.get("reason") or next((found[name] for name in _NAMES if found.get(name)), None)
+    reason = details.get("reason") or next(
+        (found[name] for name in _NAMES if found.get(name)), None
+    )
     reason = getattr(reason, "name", reason)  # an enumeration's member
     if not isinstance(reason, str):
         return None

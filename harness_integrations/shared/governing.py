@@ -86,7 +86,9 @@ class AdaptedClient(BaseClient):
             ))  # fmt: skip
         if request.temperature is not None and not self.takes_temperature:
             changes["temperature"] = None
-            self.say(TemperatureUnsupportedWarning(f"{self.model!r} takes no temperature; none is sent"))
+            self.say(
+                TemperatureUnsupportedWarning(f"{self.model!r} takes no temperature; none is sent")
+            )
         if request.effort is not None and not self.takes_effort(request.effort):
             changes["effort"] = None
             self.say(EffortUnsupportedWarning(

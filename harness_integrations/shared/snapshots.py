@@ -13,12 +13,13 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from harness_core.messages import Message, clean_text
 
 DATA_TOKENS = 2600
-"""Tokens that one image is taken for: providers count by its size in pixels, which we do not read."""
+"""Tokens that one image is taken for: providers count pixels, which we do not read."""
 
 _CALL_BLOCKS = frozenset({"tool_call", "tool_use", "function_call", "server_tool_call"})
 _CALL_IDS = ("tool_call_id", "tool_use_id", "call_id", "id")
@@ -53,12 +54,16 @@ def tokens_of_data(messages: Iterable[Message]) -> int:
     for message in messages:
         for block in (message.more or {}).get("blocks", ()):
             if (size := block.get("bytes")) is not None:
-                total += DATA_TOKENS if block.get("media") == "image" else max(int(size), DATA_TOKENS)
+                total += (
+                    DATA_TOKENS if block.get("media") == "image" else max(int(size), DATA_TOKENS)
+                )
     return total
 
 
 def portable(text: str) -> str:
     """``text`` without this machine's folders: working, temporary and home directory."""
+    if os.sep not in text:
+        return text
     for folder, mark in _folders():
         if folder in text:
             text = re.sub(rf"{re.escape(folder)}(?=[/\\]|$|\W)", mark, text)
@@ -68,12 +73,16 @@ def portable(text: str) -> str:
 
 
 def _folders() -> Iterable[tuple[str, str]]:
-    found = [
+    found = [(os.getcwd(), "<cwd>"), *_lasting_folders()]
+    return sorted((one for one in found if len(one[0]) > 1), key=lambda one: -len(one[0]))
+
+
+@cache
+def _lasting_folders() -> tuple[tuple[str, str], ...]:
+    return (
         (os.path.abspath(tempfile.gettempdir()), "<tmp>"),
-        (os.getcwd(), "<cwd>"),
         (os.path.expanduser("~"), "<home>"),
-    ]
-    return sorted((one for one in found if len(one[0]) > 4), key=lambda one: -len(one[0]))
+    )
 
 
 def _snapshot(said: Said, ids: dict[str, str]) -> Message:
@@ -115,7 +124,11 @@ def _content(content: Any, ids: dict[str, str]) -> tuple[str, list[dict[str, Any
 
 
 def _block_text(block: Any) -> str | None:
-    if not isinstance(block, Mapping) or block.get("type") not in ("text", "input_text", "output_text"):
+    if not isinstance(block, Mapping) or block.get("type") not in (
+        "text",
+        "input_text",
+        "output_text",
+    ):
         return None
     return str(block.get("text", ""))
 
@@ -166,6 +179,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         listed = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
         return [plain(one) for one in listed]
+    return _plain_object(value)
+
+
+def _plain_object(value: Any) -> Any:
     if isinstance(value, type):
         schema = getattr(value, "model_json_schema", None)
         return plain(schema()) if schema is not None else f"<{value.__name__}>"

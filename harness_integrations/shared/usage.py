@@ -50,6 +50,8 @@ def as_mapping(found: Any) -> Mapping[str, Any]:
     """A mapping or an object as a mapping; anything else is empty."""
     if isinstance(found, Mapping):
         return found
+    if found is None:
+        return {}
     if hasattr(found, "model_dump"):
         dumped: Mapping[str, Any] = found.model_dump()
         return dumped
@@ -68,7 +70,10 @@ def _ending(details: Mapping[str, Any], names: Iterable[str]) -> int | None:
 
 
 def _first(usage: Mapping[str, Any], names: Iterable[str]) -> int | None:
-    return _known(*(_count(usage.get(name)) for name in names))
+    for name in names:
+        if name in usage and (count := _count(usage[name])) is not None:
+            return count
+    return None
 
 
 def _any(usage: Mapping[str, Any], names: Iterable[str]) -> Any:

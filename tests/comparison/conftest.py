@@ -24,5 +24,5 @@ def _models() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _registries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cleaners, "_cleaners", dict(cleaners._cleaners))
-    monkeypatch.setattr(extractors, "_extractors", dict(extractors._extractors))
+    monkeypatch.setattr(cleaners, "_registered", {})
+    monkeypatch.setattr(extractors, "_registered", {})

@@ -82,7 +82,7 @@ def test_a_hit_of_a_governed_models_cache_is_recorded_as_cached(chat: Make) -> N
 @pytest.mark.anyio
 async def test_closed_failed_and_unfinished_runs_are_told_apart() -> None:  # 33
     with trace_calls() as trace:
-        stream = StreamingChat(reply=lambda _: "one two").stream("closed")
+        stream: Any = StreamingChat(reply=lambda _: "one two").stream("closed")
         next(stream)
         stream.close()
         with pytest.raises(RuntimeError, match="broken"):
@@ -94,21 +94,24 @@ async def test_closed_failed_and_unfinished_runs_are_told_apart() -> None:  # 33
     assert (fine.cancelled, fine.ok) == (False, True)
 
     handler = TraceCallbackHandler()
-    handler.on_chat_model_start({}, [[HumanMessage("hi")]], run_id=uuid4(), invocation_params={"model": "gpt-4o"})
+    handler.on_chat_model_start(
+        {}, [[HumanMessage("hi")]], run_id=uuid4(), invocation_params={"model": "gpt-4o"}
+    )
     assert handler.unfinished == ["gpt-4o"]
 
 
 def test_a_run_that_outlives_its_block_is_noted() -> None:  # 33
     with trace_calls() as trace:
-        stream = StreamingChat(reply=lambda _: "one two").stream("open")
+        stream: Any = StreamingChat(reply=lambda _: "one two").stream("open")
         next(stream)
     assert trace.steps[-1].label == "unfinished"
     stream.close()
 
 
 def test_completion_models_and_retrievers_are_seen() -> None:  # 33
-    with trace_calls() as trace, pytest.warns(UserWarning, match="not registered"):
-        FakeListLLM(responses=["done"]).invoke("begin")
+    with trace_calls() as trace:
+        with pytest.warns(UserWarning, match="not registered"):
+            FakeListLLM(responses=["done"]).invoke("begin")
         ReaderRetriever(docs=[Document("a cat", id="1")]).invoke("cat")
     step, note = trace.steps
     assert (step.prompt[0].content, step.response) == ("begin", "done")
@@ -119,7 +122,7 @@ def test_details_with_a_tier_before_them_are_read() -> None:  # 34
     class Flex(FakeChat):
         def _message(self, text: str) -> Any:
             message = super()._message(text)
-            message.usage_metadata = {
+            message.usage_metadata = {  # type: ignore[assignment]  # tiers are not typed
                 "input_tokens": 100, "output_tokens": 20, "total_tokens": 120,
                 "input_token_details": {"flex_cache_read": 64, "flex": 36},
             }  # fmt: skip

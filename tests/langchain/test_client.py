@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
+from pydantic import Field
 
 from harness_core import (
     Client,
@@ -119,7 +120,7 @@ def test_usage_is_read_as_each_provider_gives_it(provider: str) -> None:
 
     class Told(FakeChat):
         def _message(self, text: str) -> AIMessage:
-            return AIMessage(content=text, usage_metadata=given)  # type: ignore[arg-type]  # as they come
+            return AIMessage(content=text, usage_metadata=given)
 
     usage = call(LangChainClient(Told()), "hi " * 300).usage
     assert (usage.input, usage.output, usage.cached_input, usage.reasoning) == expected
@@ -143,7 +144,9 @@ def test_usage_is_read_as_each_provider_gives_it(provider: str) -> None:
         ({}, None),
     ],
 )
-def test_finish_reasons_of_the_major_providers(metadata: dict[str, Any], finish: str | None) -> None:
+def test_finish_reasons_of_the_major_providers(
+    metadata: dict[str, Any], finish: str | None
+) -> None:
     reply = call(LangChainClient(FakeChat(metadata_of_reply=metadata)), "hi")
     assert reply.finish_reason == finish
 
@@ -151,16 +154,15 @@ def test_finish_reasons_of_the_major_providers(metadata: dict[str, Any], finish:
 def test_the_model_is_fixed_and_priced_as_what_it_is() -> None:
     trace = Trace()
     client = LangChainClient(FakeChat())
-    with pytest.warns(ModelFixedWarning, match="gpt-4o-mini") as heard:
-        for _ in range(3):
-            call(client, "hi", model="gpt-4o", trace=trace)
-    assert len(heard) == 1
+    with pytest.warns(ModelFixedWarning, match="gpt-4o-mini"):
+        call(client, "hi", model="gpt-4o", trace=trace)
+    call(client, "hi", model="gpt-4o", trace=trace)  # said once
     assert {row["model"] for row in trace.cost()} == {"gpt-4o-mini"}
 
 
 def test_what_a_model_cannot_take_is_said_once_and_not_recorded_as_sent() -> None:
     class Fixed(FakeChat):
-        profile: Any = {"temperature": False}
+        profile: Any = Field(default={"temperature": False})
 
     trace = Trace()
     client = LangChainClient(Fixed(model="o3"))
@@ -194,14 +196,21 @@ class Caller(FakeChat):
     def _message(self, text: str) -> AIMessage:
         message = super()._message("")
         message.tool_calls = [
-            {"name": "joke", "args": {"setup": "a", "punchline": "b"}, "id": "1", "type": "tool_call"}
+            {
+                "name": "joke",
+                "args": {"setup": "a", "punchline": "b"},
+                "id": "1",
+                "type": "tool_call",
+            }
         ]
         return message
 
 
 def test_a_model_with_tools_alone_is_given_the_schema_as_a_tool() -> None:
     fake = Caller()
-    found = call_json(LangChainClient(fake), "Tell a joke", SCHEMA, schema_name="joke", max_output=70)
+    found = call_json(
+        LangChainClient(fake), "Tell a joke", SCHEMA, schema_name="joke", max_output=70
+    )
     assert found.value == {"setup": "a", "punchline": "b"}
     assert found.reply.usage.input == 10
     assert fake.asked[0]["tools"][0]["function"]["name"] == "joke"
@@ -213,7 +222,11 @@ def test_a_model_with_neither_is_asked_in_words() -> None:
         bind_tools = BaseChatModel.bind_tools  # as a model without tools
 
     def told(messages: Sequence[BaseMessage]) -> str:
-        return '```json\n{"setup": "a", "punchline": "b"}\n```' if "JSON schema" in str(messages) else ""
+        return (
+            '```json\n{"setup": "a", "punchline": "b"}\n```'
+            if "JSON schema" in str(messages)
+            else ""
+        )
 
     found = call_json(LangChainClient(Plain(reply=told)), "Tell a joke", SCHEMA)
     assert found.value == {"setup": "a", "punchline": "b"}
@@ -281,6 +294,15 @@ def test_a_governed_model_is_used_without_its_wrapper() -> None:
     assert len(fake.asked) == outer.calls == 1
 
 
+def test_two_budgets_around_a_model_both_hold() -> None:  # 19
+    fake = FakeChat()
+    inner = GovernedChatModel(fake, trace=Trace(Governor(max_calls=1)))
+    client = LangChainClient(GovernedChatModel(inner, trace=Trace()))
+    assert call(client, "hi", trace=client.trace).ok
+    assert not call(client, "hi", trace=client.trace).ok
+    assert len(fake.asked) == 1
+
+
 def test_a_cached_reply_is_the_same_message_again(tmp_path: Any) -> None:
     cache = ResponseCache(tmp_path / "replies.sqlite3")
     fake = FakeChat()
@@ -294,6 +316,23 @@ def test_a_cached_reply_is_the_same_message_again(tmp_path: Any) -> None:
     cache.close()
 
 
+def test_a_fallback_is_sent_the_cap_as_well() -> None:
+    first, second = FakeChat(fails=RuntimeError("down")), FakeChat()
+    reply = call(LangChainClient(first.with_fallbacks([second])), "hi", max_output=77)
+    assert reply.ok
+    assert (first.asked[0]["max_tokens"], second.asked[0]["max_tokens"]) == (77, 77)
+
+
+def test_what_is_bound_to_a_model_is_part_of_what_is_cached(tmp_path: Any) -> None:
+    cache = ResponseCache(tmp_path / "replies.sqlite3")
+    fake = FakeChat()
+    call(LangChainClient(fake.bind(seed=1)).with_cache(cache), "hi")
+    assert call(LangChainClient(fake.bind(seed=1)).with_cache(cache), "hi").cached
+    assert not call(LangChainClient(fake.bind(seed=2)).with_cache(cache), "hi").cached
+    assert not call(LangChainClient(fake).with_cache(cache), "hi").cached
+    cache.close()
+
+
 def test_vectors_come_from_embeddings_or_from_words() -> None:
     embeddings = DeterministicFakeEmbedding(size=4)
     client = LangChainClient(FakeChat(), embeddings=embeddings)
@@ -301,7 +340,9 @@ def test_vectors_come_from_embeddings_or_from_words() -> None:
     assert found.vectors is not None
     assert found.vectors.tolist() == embeddings.embed_documents(["a", "b"])
     governed = GovernedEmbeddings(embeddings, model="text-embedding-3-small", trace=Trace())
-    assert LangChainClient(FakeChat(), embeddings=governed).embedding_model == "text-embedding-3-small"
+    assert (
+        LangChainClient(FakeChat(), embeddings=governed).embedding_model == "text-embedding-3-small"
+    )
     with pytest.warns(NoEmbeddingsWarning):
         assert read(CHUNKS, "cats?", LangChainClient(FakeChat()), "retrieve").found
 

@@ -92,7 +92,10 @@ async def test_a_compressor_orders_documents_by_the_models_scores() -> None:
     trace = Trace()
     one = ReaderCompressor(llm=FakeChat(reply=scoring), top_n=2, trace=trace)
     found = one.compress_documents(DOCS, "Who keeps dogs?")
-    assert [(doc.id, doc.metadata["relevance_score"]) for doc in found] == [("bob", 9.0), ("ann", 4.0)]
+    assert [(doc.id, doc.metadata["relevance_score"]) for doc in found] == [
+        ("bob", 9.0),
+        ("ann", 4.0),
+    ]
     assert [doc.id for doc in await one.acompress_documents(DOCS, "Who?")] == ["bob", "ann"]
     assert trace.calls == 6
     assert "_place" not in found[0].metadata

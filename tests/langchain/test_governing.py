@@ -66,8 +66,10 @@ CHAINS: dict[str, Callable[[FakeChat], Any]] = {
         ),
         DocumentReader(model, "stuff"),
     ),
-    "reader": lambda model: RunnablePassthrough.assign(context=lambda _: DOCS)
-    | DocumentReader(model, "stuff", on_limit="error"),
+    "reader": lambda model: (
+        RunnablePassthrough.assign(context=lambda _: DOCS)
+        | DocumentReader(model, "stuff", on_limit="error")
+    ),
 }
 
 
@@ -79,7 +81,7 @@ def test_every_model_of_a_chain_is_under_the_budget(chain: str) -> None:  # 17
     govern(ungoverned, trace=open_trace).invoke({"input": "cats?"})
     assert len(open_trace.requests) == len(fake.asked) > 0
     before = len(fake.asked)
-    with pytest.raises(RuntimeError, match="call cap reached|would need"):
+    with pytest.raises(RuntimeError, match=r"call cap reached|would need"):
         govern(ungoverned, trace=closed).invoke({"input": "cats?"})
     assert len(fake.asked) == before
     ungoverned.invoke({"input": "cats?"})  # the chain that was given is as it was

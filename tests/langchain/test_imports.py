@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(code: str) -> str:
-    done = subprocess.run(  # noqa: S603 - our own interpreter and code
+    done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         capture_output=True, text=True, check=True, cwd=ROOT, env={"PYTHONPATH": f"core:{ROOT}"},
     )  # fmt: skip
@@ -72,5 +72,9 @@ def test_the_package_is_typed() -> None:  # 46
 
 
 def test_the_namespace_is_the_modules_own() -> None:  # 49
-    assert adapter.GovernedChatModel.get_lc_namespace() == ["harness_integrations", "langchain", "models"]
+    assert adapter.GovernedChatModel.get_lc_namespace() == [
+        "harness_integrations",
+        "langchain",
+        "models",
+    ]
     assert "get_lc_namespace" not in vars(adapter.GovernedChatModel)

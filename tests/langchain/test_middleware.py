@@ -15,7 +15,11 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import tool
 
 from harness_core import BadSettingError, Governor, Trace, governed_run
-from harness_integrations.langchain import GovernedChatModel, GovernedRefusal
+from harness_integrations.langchain import (
+    GovernedChatModel,
+    GovernedRefusal,
+    UngovernedWarning,
+)
 from harness_integrations.langchain.middleware import GovernorMiddleware
 from tests.support.fake_chat import FakeChat
 
@@ -88,6 +92,15 @@ def test_a_fallback_is_governed_when_the_governor_is_innermost() -> None:  # 50
     assert trace.refusals
 
 
+def test_standing_outside_a_fallback_is_warned_of() -> None:  # 50
+    second = Asking()
+    trace = Trace(Governor(max_calls=0))
+    app = agent(Asking(), GovernorMiddleware(trace=trace), ModelFallbackMiddleware(second))
+    with pytest.warns(UngovernedWarning, match="last in the list"):
+        app.invoke(ASKED)
+    assert second.asked
+
+
 def test_a_retry_does_not_repeat_a_refusal() -> None:  # 50
     trace = Trace(Governor(max_calls=0))
     app = agent(Asking(), ModelRetryMiddleware(initial_delay=0), GovernorMiddleware(trace=trace))
@@ -152,6 +165,6 @@ def test_agents_built_on_a_governed_model_keep_its_profile(chat: Callable[..., A
 
     trace = Trace()
     model = GovernedChatModel(chat(model="gpt-5.5"), trace=trace)
-    app = create_agent(model, response_format=Joke)
+    app: Any = create_agent(model, response_format=Joke)
     assert isinstance(app.invoke({"messages": ["a 'cat' joke"]})["structured_response"], Joke)
     assert trace.calls == 1

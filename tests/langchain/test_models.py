@@ -1,4 +1,4 @@
-"""A governed chat model is the wrapped one to LangChain, and every request of it is accounted for."""
+"""A governed chat model is the wrapped one to LangChain, and each request is accounted for."""
 
 import asyncio
 import gc
@@ -86,6 +86,14 @@ def test_a_refusal_that_a_chain_swallows_is_raised_at_the_end_of_the_run() -> No
         ask()
 
 
+def test_a_governor_that_raises_leaves_one_refusal_on_the_trace() -> None:
+    trace = Trace(Governor(max_calls=0, on_refusal="raise"))
+    with pytest.raises(GovernedRefusal) as caught:
+        GovernedChatModel(FakeChat(), trace=trace).invoke("hi")
+    assert isinstance(caught.value, RuntimeError)
+    assert len(trace.raised) == 1
+
+
 def test_a_trace_and_a_governor_that_differ_are_refused_at_once() -> None:
     with pytest.raises(BadSettingError):
         GovernedChatModel(FakeChat(), trace=Trace(), governor=Governor())
@@ -128,7 +136,7 @@ def test_several_generations_are_held_several_times_and_counted_once() -> None: 
 def test_the_cap_of_the_call_wins_over_the_models(
     make: Callable[[], FakeChat], kwargs: dict[str, Any], cap: int
 ) -> None:  # 10
-    model, trace = governed(make(), max_output_tokens=19)
+    model, _ = governed(make(), max_output_tokens=19)
     with pytest.raises(GovernedRefusal, match=rf"up to {cap} reply tokens"):
         model.invoke("hi", **kwargs)
     bound, _ = governed(make(), max_output_tokens=19)
@@ -187,7 +195,7 @@ def test_a_data_block_is_counted_and_its_bytes_stay_out_of_the_trace() -> None:
 
 def test_a_closed_stream_is_settled_at_what_arrived() -> None:  # 6
     model, trace = governed(StreamingChat(reply=lambda _: "one two three four"))
-    stream = model.stream("hi")
+    stream: Any = model.stream("hi")
     next(stream)
     stream.close()
     step = trace.steps[0]
@@ -216,7 +224,7 @@ async def test_an_async_stream_that_is_closed_or_cancelled_is_settled() -> None:
 
     slow, other = governed(FakeChat(pause=30))
     task = asyncio.create_task(slow.ainvoke("hi"))
-    while not other.ledger.held:
+    while not other.ledger.held:  # noqa: ASYNC110 - there is no event to wait for
         await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -244,7 +252,9 @@ async def test_a_model_that_cannot_stream_gives_one_chunk_counted_once() -> None
 
 def test_a_model_whose_generate_streams_is_counted_once() -> None:  # 16
     class Ollama(StreamingChat):
-        def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **k: Any) -> Any:
+        def _generate(
+            self, messages: Any, stop: Any = None, run_manager: Any = None, **k: Any
+        ) -> Any:
             from langchain_core.language_models.chat_models import generate_from_stream
 
             return generate_from_stream(self._stream(messages, stop=stop, **k))
@@ -324,7 +334,11 @@ def test_it_shares_cache_entries_and_names_with_the_model_inside(chat: Make) -> 
     inner = chat()
     model, trace = governed(inner)
     assert model._get_llm_string(stop=["x"]) == inner._get_llm_string(stop=["x"])
-    assert (model.model_name, model.model, model._llm_type) == ("gpt-4o-mini", "gpt-4o-mini", "openai-chat")
+    assert (model.model_name, model.model, model._llm_type) == (
+        "gpt-4o-mini",
+        "gpt-4o-mini",
+        "openai-chat",
+    )
     params = model._get_ls_params()
     assert params.pop("harness_trace") == trace.run_id
     assert params == inner._get_ls_params()

@@ -34,6 +34,7 @@ def add(a: int, b: int) -> int:
 
 pytestmark = pytest.mark.filterwarnings("ignore:The method `BaseChatModel._a?chat_model_stream_v3`")
 
+HELLO: Any = {"messages": ["hi"]}
 Make = Callable[..., ChatOpenAI]
 
 SYNC: dict[str, Callable[[GovernedChatModel, Make], Any]] = {
@@ -44,7 +45,7 @@ SYNC: dict[str, Callable[[GovernedChatModel, Make], Any]] = {
     "generate": lambda model, make: model.generate([[HumanMessage("hi")]]),
     "with_structured_output": lambda model, make: model.with_structured_output(Joke).invoke("hi"),
     "bind_tools": lambda model, make: model.bind_tools([add]).invoke("hi"),
-    "create_agent": lambda model, make: create_agent(model, [add]).invoke({"messages": ["hi"]}),
+    "create_agent": lambda model, make: create_agent(model, [add]).invoke(HELLO),
     "with_fallbacks": lambda model, make: model.with_fallbacks([make()]).invoke("hi"),
     "with_retry": lambda model, make: model.with_retry(
         wait_exponential_jitter=False, stop_after_attempt=2
@@ -101,7 +102,8 @@ def test_nothing_leaves_a_closed_budget(path: str, server: ToolServer, chat: Mak
         SYNC[path](model, chat)
     assert server.requests == []
     assert trace.steps == []
-    assert trace.refusals and isinstance(trace.raised[0], GovernedRefusal)
+    assert trace.refusals
+    assert isinstance(trace.raised[0], GovernedRefusal)
     assert trace.ledger.held == 0
     # 3: one start and one error per attempt
     assert events.started == len(events.failed) >= 1
@@ -131,8 +133,8 @@ def test_a_refusal_is_known_to_langchain_and_to_us(chat: Make) -> None:  # 4
     with pytest.raises(GovernedRefusal) as caught:
         model.invoke("hi")
     refusal = caught.value
-    assert isinstance(refusal, (RuntimeError, ModelError, RequestRefused))
-    assert isinstance(refusal, RequestRefused) and isinstance(refusal, ModelError)
+    for kind in (RuntimeError, ModelError, RequestRefused):
+        assert isinstance(refusal, kind)
     assert refusal.is_retryable is False
     assert refusal.reason == "calls"
     assert "raise max_calls" in str(refusal)

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from langchain_classic.chains.retrieval import create_retrieval_chain
+from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -135,7 +136,7 @@ async def test_cancelling_sends_nothing_further() -> None:  # 23
     slow = FakeChat(pause=30)
     trace = Trace()
     task = asyncio.create_task(reader(slow, trace=trace, max_concurrency=2).ainvoke(ASKED))
-    while len(slow.asked) < 2:
+    while len(slow.asked) < 2:  # noqa: ASYNC110 - there is no event to wait for
         await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -147,7 +148,7 @@ async def test_cancelling_sends_nothing_further() -> None:  # 23
 def test_closing_a_stream_early_settles_it() -> None:  # 6, 23
     trace = Trace()
     fake = StreamingChat(reply=lambda _: "one two three four five")
-    stream = reader(fake, "stuff", trace=trace).stream(ASKED)
+    stream: Any = reader(fake, "stuff", trace=trace).stream(ASKED)
     assert next(stream) == "one"
     stream.close()
     assert trace.ledger.held == 0
@@ -171,6 +172,12 @@ def test_a_limit_raises_where_it_is_asked_to(limit: dict[str, Any]) -> None:  # 
         reader(fake, trace=trace, on_limit="error").invoke(ASKED)
     assert trace.raised == [caught.value]
     assert len(fake.asked) <= 2
+
+
+def test_a_governor_that_raises_is_heard_by_langchain_too() -> None:  # 31
+    trace = Trace(Governor(max_tokens_total=40, on_refusal="raise"))
+    with pytest.raises(GovernedRefusal):
+        reader(FakeChat(), trace=trace).invoke(ASKED)
 
 
 @pytest.mark.parametrize("question", ["question", "input", "query"])
@@ -211,7 +218,12 @@ def test_without_documents_nothing_is_asked(nothing: Any) -> None:  # 25
 
 def test_ids_and_metadata_come_back_with_the_citations() -> None:  # 25
     found = reader(name="stuff", output="full").invoke(ASKED)
-    assert [c["document_id"] for c in found["citations"]] == ["note-1", "note-2", "note-3", "note-4"]
+    assert [c["document_id"] for c in found["citations"]] == [
+        "note-1",
+        "note-2",
+        "note-3",
+        "note-4",
+    ]
     assert found["citations"][0]["source"] == "1.txt"
     assert found["citations"][0]["page"] == 1
     assert found["spend"]["calls"] == 1
@@ -221,7 +233,12 @@ def test_a_document_prompt_is_shown_and_the_document_cited() -> None:
     fake = FakeChat()
     prompt = PromptTemplate.from_template("From {source}: {page_content}")
     chain = create_reader_chain(
-        fake, "stuff", document_prompt=prompt, instructions="In French.", trace=Trace(), output="full"
+        fake,
+        "stuff",
+        document_prompt=prompt,
+        instructions="In French.",
+        trace=Trace(),
+        output="full",
     )
     found = chain.invoke({"input": "When?", "context": DOCS[:1]})
     assert "From 1.txt: Note 1" in str(fake.asked[0]["messages"])
@@ -231,13 +248,18 @@ def test_a_document_prompt_is_shown_and_the_document_cited() -> None:
 
 def test_it_stands_in_a_retrieval_chain_and_in_a_pipeline() -> None:  # 26
     retriever = ReaderRetriever(docs=DOCS, k=2)
-    chain = create_retrieval_chain(retriever, create_reader_chain(FakeChat(reply=says), trace=Trace()))
+    chain = create_retrieval_chain(
+        retriever, create_reader_chain(FakeChat(reply=says), trace=Trace())
+    )
     found = chain.invoke({"input": "When was it built?"})
     assert (found["answer"], len(found["context"])) == (says([]), 2)
     pipeline = {"context": retriever, "question": RunnablePassthrough()} | reader()
     assert pipeline.invoke("When was it built?") == says([])
     assert "".join(pipeline.stream("When was it built?")) == says([])
-    text = {"context": retriever | (lambda docs: docs[0].page_content), "question": RunnablePassthrough()}
+    text = {
+        "context": retriever | (lambda docs: docs[0].page_content),
+        "question": RunnablePassthrough(),
+    }
     assert (text | reader()).invoke("When was it built?") == says([])
 
 
@@ -334,6 +356,34 @@ def test_a_response_cache_answers_repeats(tmp_path: Any) -> None:
     assert one.invoke(ASKED) == one.invoke(ASKED)
     assert len(fake.asked) == 1
     cache.close()
+
+
+def test_a_governed_models_cache_serves_a_reader_too(tmp_path: Any) -> None:
+    cache = ResponseCache(tmp_path / "replies.sqlite3")
+    fake = FakeChat()
+    model = GovernedChatModel(fake, trace=Trace(), response_cache=cache)
+    one = DocumentReader(model, "stuff")
+    assert one.invoke(ASKED) == one.invoke(ASKED)
+    assert len(fake.asked) == 1
+    cache.close()
+
+
+def test_a_hit_of_langchains_cache_costs_a_reader_nothing() -> None:
+    trace = Trace()
+    fake = FakeChat(cache=InMemoryCache())
+    one = DocumentReader(fake, "stuff", trace=trace)
+    assert one.invoke(ASKED) == one.invoke(ASKED)
+    assert len(fake.asked) == 1
+    assert [step.cached for step in trace.requests] == [False, True]
+    assert trace.cost()[0]["paid_calls"] == 1
+    assert trace.ledger.spent == trace.requests[0].budget_pico
+
+
+def test_callbacks_given_to_a_governed_model_are_called_for_a_reader() -> None:
+    runs = Runs()
+    model = GovernedChatModel(FakeChat(), trace=Trace(), callbacks=[runs])
+    DocumentReader(model, "stuff").invoke(ASKED)
+    assert len(runs.models) == 1
 
 
 @pytest.mark.anyio

@@ -50,20 +50,27 @@ DOCS = [Document(f"Note {number}: built in {1900 + number}.") for number in rang
 ASKED = {"question": "When?", "context": DOCS}
 
 
+WEATHER: Any = {"messages": ["Weather in 'Rome'?"]}
+
+
 def agent_run(model: BaseChatModel) -> list[str]:
-    state = create_agent(model, [weather]).invoke({"messages": ["Weather in 'Rome'?"]})
+    state = create_agent(model, [weather]).invoke(WEATHER)
     return [str(message.text) for message in state["messages"]]
 
 
 RUNS: dict[str, Callable[[BaseChatModel], Any]] = {
     "agent": agent_run,
-    "rag batch": lambda model: DocumentReader(model, "map_reduce").batch([ASKED, {**ASKED, "question": "Who?"}]),
+    "rag batch": lambda model: DocumentReader(model, "map_reduce").batch(
+        [ASKED, {**ASKED, "question": "Who?"}]
+    ),
     "stream": lambda model: "".join(str(chunk.text) for chunk in model.stream("one two three")),
     "structured": lambda model: model.with_structured_output(Joke).invoke("a 'cat' joke"),
     "structured by a tool": lambda model: model.with_structured_output(
         Joke, method="function_calling"
     ).invoke("a 'cat' joke"),
-    "tools": lambda model: model.bind_tools([weather]).invoke("Weather in 'Oslo'?").tool_calls[0]["args"],
+    "tools": lambda model: (
+        model.bind_tools([weather]).invoke("Weather in 'Oslo'?").tool_calls[0]["args"]
+    ),
     "override": lambda model: str(model.invoke("hi", model="gpt-4o", temperature=0.2).text),
 }
 
@@ -86,7 +93,7 @@ def test_a_run_is_replayed_equal_without_a_socket(  # 38, 44
 @pytest.mark.anyio
 async def test_an_async_batch_is_replayed_in_any_order(achat: Make) -> None:  # 38, 40
     trace = Trace()
-    texts = ["a b", "c d", "e f", "g h"]
+    texts: list[Any] = ["a b", "c d", "e f", "g h"]
     live = await GovernedChatModel(achat(), trace=trace).abatch(texts)
     replayed = await ReplayChatModel(trace).abatch(list(reversed(texts)))
     assert [m.text for m in reversed(replayed)] == [m.text for m in live]
@@ -129,7 +136,9 @@ def test_a_changed_setting_is_named() -> None:  # 39
         replay.invoke("hi")
 
 
-def test_paths_of_another_machine_do_not_miss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_of_another_machine_do_not_miss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     here, there = tmp_path / "here-it-is", tmp_path / "there-it-is"
     here.mkdir()
     there.mkdir()
@@ -207,7 +216,9 @@ def test_a_recorded_failure_fails_again(server: ToolServer, chat: Make) -> None:
         ReplayChatModel(trace).invoke("hi")
 
 
-def test_it_needs_no_providers_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:  # 44
+def test_it_needs_no_providers_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:  # 44
     path = tmp_path / "run.json"
     recorded("hi").save(path)
     real = builtins.__import__

@@ -1,20 +1,48 @@
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from llama_index.core.llms import MockLLM
+
+from harness_core.models import register_model, unregister_model
 from tests.support.llama import openai
 from tests.support.openai_server import OpenAIServer
 
-from harness_core.models import register_model, unregister_model
+PRICED: dict[str, Any] = {
+    "context_window": 16_000,
+    "max_output": 2000,
+    "input_usd": 1.0,
+    "output_usd": 2.0,
+}
 
-PRICED = {"context_window": 16_000, "max_output": 2000, "input_usd": 1.0, "output_usd": 2.0}
+
+_THEIRS = (
+    # llama-index-core's workflows list every attribute of an agent, pydantic's old ones included
+    "ignore:The `__fields__` attribute is deprecated",
+    "ignore:The `__fields_set__` attribute is deprecated",
+    "ignore:Accessing the 'model_",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """LlamaIndex's own known warnings are no errors here."""
+    for item in items:
+        if "llama_index" in item.path.parts:
+            for theirs in _THEIRS:
+                item.add_marker(pytest.mark.filterwarnings(theirs))
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     """LlamaIndex's clients know asyncio alone."""
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _no_loop_is_left_open() -> None:
+    """Without this LlamaIndex's ``asyncio_run`` makes a loop and leaves it unclosed."""
+    asyncio.set_event_loop(None)
 
 
 @pytest.fixture(autouse=True)

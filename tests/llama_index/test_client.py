@@ -5,9 +5,6 @@ from typing import Any
 import pytest
 from llama_index.core import MockEmbedding
 from llama_index.core.llms import MockLLM
-from llama_index.embeddings.openai import OpenAIEmbedding
-from tests.support.llama import Script, Uncapped, openai
-from tests.support.openai_server import OpenAIServer
 
 from harness_core import Client, Governor, Trace, acall, call, call_json, embed, read
 from harness_core.errors import (
@@ -22,6 +19,8 @@ from harness_integrations.llama_index import (
     LlamaIndexClient,
     OutputCapUnenforceable,
 )
+from tests.support.llama import Script, Uncapped, embedding, openai
+from tests.support.openai_server import OpenAIServer
 
 SCHEMA = {
     "type": "object",
@@ -49,7 +48,9 @@ def test_a_request_goes_out_capped_with_its_settings(server: OpenAIServer) -> No
 def test_a_schema_goes_out_natively_with_openais_classes(server: OpenAIServer) -> None:
     for kind in ("openai", "responses"):
         server.queue(text='{"name": "Dunlin"}')
-        found = call_json(LlamaIndexClient(openai(server, kind)), "a ship", SCHEMA, schema_name="ship")
+        found = call_json(
+            LlamaIndexClient(openai(server, kind)), "a ship", SCHEMA, schema_name="ship"
+        )
         assert found.value == {"name": "Dunlin"}
     chat, responses = server.bodies
     assert chat["response_format"]["json_schema"]["schema"] == SCHEMA
@@ -133,11 +134,11 @@ def test_a_governed_llm_is_governed_once_and_brings_its_trace(server: OpenAIServ
 
 
 def test_embeddings_come_from_the_embedding_given(server: OpenAIServer) -> None:
-    model = OpenAIEmbedding(api_key="sk-secret", api_base=server.url, model="text-embedding-3-small")
     trace = Trace(Governor())
-    client = LlamaIndexClient(openai(server), embeddings=model)
+    client = LlamaIndexClient(openai(server), embeddings=embedding(server))
     found = embed(client, ["one", "two"], trace=trace, fallback="error")
-    assert found.vectors is not None and found.vectors.shape[0] == 2
+    assert found.vectors is not None
+    assert found.vectors.shape[0] == 2
     assert trace.embed_tokens > 0
     assert client.embedding_model == "text-embedding-3-small"
     assert not LlamaIndexClient(openai(server)).can_embed
@@ -147,7 +148,9 @@ def test_embeddings_come_from_the_embedding_given(server: OpenAIServer) -> None:
 
 def test_a_reader_reads_through_any_llm() -> None:
     llm = Script(prompts=[])
-    answer = read(new_chunks(["The Dunlin carries 61."]), "How many?", LlamaIndexClient(llm), "stuff")
+    answer = read(
+        new_chunks(["The Dunlin carries 61."]), "How many?", LlamaIndexClient(llm), "stuff"
+    )
     assert answer.answer == "She carries 61 passengers."
     assert answer.totals().usd is not None
 
@@ -157,8 +160,10 @@ def test_a_reader_reads_through_any_llm() -> None:
       "stop_reason": "max_tokens"}, (10, 2), "length"),
     ({"usage_metadata": {"prompt_token_count": 7, "candidates_token_count": 2,
                          "thoughts_token_count": 4}, "finish_reason": "STOP"}, (7, 6), "stop"),
-    ({"usage": {"inputTokens": 7, "outputTokens": 2}, "stopReason": "tool_use"}, (7, 2), "tool_use"),
-    ({"usage": {"prompt_tokens": 7, "completion_tokens": 2}, "done_reason": "length"}, (7, 2), "length"),
+    ({"usage": {"inputTokens": 7, "outputTokens": 2}, "stopReason": "tool_use"},
+     (7, 2), "tool_use"),
+    ({"usage": {"prompt_tokens": 7, "completion_tokens": 2}, "done_reason": "length"},
+     (7, 2), "length"),
     ({}, (None, None), None),
 ])  # fmt: skip
 def test_usage_and_finish_are_read_as_each_provider_tells_them(

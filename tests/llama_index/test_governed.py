@@ -12,13 +12,11 @@ from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler, TokenCountingHandler
 from llama_index.core.llms import MockLLM
 from llama_index.core.prompts import PromptTemplate
-from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.response_synthesizers import ResponseMode, get_response_synthesizer
 from llama_index.core.tools import FunctionTool
 from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.event_handlers import BaseEventHandler
 from pydantic import BaseModel
-from tests.support.llama import Script, Uncapped, nodes, openai, user
-from tests.support.openai_server import OpenAIServer
 
 from harness_core import Governor, RequestRefused, ResponseCache, Trace, governed_run
 from harness_core.errors import BadSettingError
@@ -28,6 +26,8 @@ from harness_integrations.llama_index import (
     OutputCapUnenforceable,
     govern_llm,
 )
+from tests.support.llama import Script, Uncapped, nodes, openai, user
+from tests.support.openai_server import OpenAIServer
 
 KINDS = ("openai", "responses")
 
@@ -98,7 +98,9 @@ def test_what_is_refused_is_not_sent(server: OpenAIServer, kind: str, way: str) 
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("way", ASYNC)
-async def test_what_is_refused_is_not_sent_async(server: OpenAIServer, kind: str, way: str) -> None:  # 20
+async def test_what_is_refused_is_not_sent_async(
+    server: OpenAIServer, kind: str, way: str
+) -> None:  # 20
     llm = _refusing(server, kind)
     with pytest.raises(RequestRefused):
         await ASYNC[way](llm)
@@ -135,7 +137,7 @@ def test_structured_output_of_a_provider_class_is_governed_and_capped(
 @pytest.mark.parametrize("mode", ["compact", "refine", "tree_summarize", "accumulate"])
 def test_no_synthesizer_swallows_a_refusal(server: OpenAIServer, mode: str) -> None:  # 21
     llm = _refusing(server, "openai")
-    synthesizer = get_response_synthesizer(llm=llm, response_mode=mode)
+    synthesizer = get_response_synthesizer(llm=llm, response_mode=ResponseMode(mode))
     with pytest.raises(RequestRefused):
         synthesizer.synthesize("how many?", nodes())
     assert not isinstance(llm.trace.raised[0], (ValueError, TypeError))
@@ -144,13 +146,15 @@ def test_no_synthesizer_swallows_a_refusal(server: OpenAIServer, mode: str) -> N
 
 def test_a_refusal_after_the_first_request_ends_refine(server: OpenAIServer) -> None:  # 21
     llm = _refusing(server, "openai", max_calls=1)
-    synthesizer = get_response_synthesizer(llm=llm, response_mode="refine")
+    synthesizer = get_response_synthesizer(llm=llm, response_mode=ResponseMode("refine"))
     with pytest.raises(RequestRefused):
         synthesizer.synthesize("how many?", nodes())
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(("kind", "field"), [("openai", "max_tokens"), ("responses", "max_output_tokens")])
+@pytest.mark.parametrize(
+    ("kind", "field"), [("openai", "max_tokens"), ("responses", "max_output_tokens")]
+)
 def test_a_calls_cap_holds_against_the_constructors(
     server: OpenAIServer, kind: str, field: str
 ) -> None:  # 23
@@ -194,9 +198,9 @@ def test_the_allow_list_sees_every_way_to_name_a_model(server: OpenAIServer) -> 
     hidden = GovernedLLM(
         openai(server, additional_kwargs={"model": "gpt-4o"}), trace=Trace(allowed)
     )
-    for ask in (lambda: llm.chat(user(), model="gpt-4o"), lambda: hidden.chat(user())):
+    for asked, more in ((llm, {"model": "gpt-4o"}), (hidden, {})):
         with pytest.raises(RequestRefused) as refused:
-            ask()
+            asked.chat(user(), **more)
         assert (refused.value.reason, refused.value.model) == ("model", "gpt-4o")
     assert server.requests == []
 
@@ -258,12 +262,14 @@ async def test_exactly_the_limit_passes_from_many_tasks() -> None:  # 26
     assert (outcomes.count(True), outcomes.count(False)) == (40, 60)
 
 
-def test_replacing_callback_managers_and_settings_keeps_the_governor(server: OpenAIServer) -> None:  # 27
+def test_replacing_callback_managers_and_settings_keeps_the_governor(
+    server: OpenAIServer,
+) -> None:  # 27
     debug = LlamaDebugHandler(print_trace_on_end=False)
     Settings.callback_manager = CallbackManager([debug])
     llm = _refusing(server, "openai", max_calls=1)
     Settings.llm = llm
-    synthesizer = get_response_synthesizer(llm=llm, response_mode="compact")
+    synthesizer = get_response_synthesizer(llm=llm, response_mode=ResponseMode("compact"))
     synthesizer.callback_manager = Settings.callback_manager
     assert str(synthesizer.synthesize("hello?", nodes()))
     assert len(debug.get_llm_inputs_outputs()) == 1  # the user's handler heard the one call
@@ -291,7 +297,7 @@ def test_a_copy_stays_governed(server: OpenAIServer) -> None:  # 28
 
 
 class _Heard(BaseEventHandler):
-    events: list[Any] = []
+    events: list[Any] = []  # noqa: RUF012 - a field, copied for each
 
     @classmethod
     def class_name(cls) -> str:
@@ -337,7 +343,14 @@ def test_a_refusal_is_an_event_of_ours_and_no_call(server: OpenAIServer) -> None
 def test_nothing_that_is_shown_holds_a_key(server: OpenAIServer, kind: str) -> None:  # 30
     llm = GovernedLLM(openai(server, kind), governor=Governor())
     llm.chat(user())
-    shown = [llm.to_dict(), llm.to_payload(), repr(llm), str(llm), llm.trace.export(), llm.to_json()]
+    shown = [
+        llm.to_dict(),
+        llm.to_payload(),
+        repr(llm),
+        str(llm),
+        llm.trace.export(),
+        llm.to_json(),
+    ]
     assert "sk-secret" not in str(shown)
 
 

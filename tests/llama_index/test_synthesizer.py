@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from llama_index.core import MockEmbedding, Settings, SummaryIndex, VectorStoreIndex
 from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
 from llama_index.core.base.response.schema import (
     AsyncStreamingResponse,
     PydanticResponse,
     StreamingResponse,
 )
+from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.query_engine import (
     CitationQueryEngine,
@@ -32,8 +32,6 @@ from llama_index.core.tools import QueryEngineTool, ToolMetadata
 from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.event_handlers import BaseEventHandler
 from pydantic import BaseModel
-from tests.support.llama import ANSWER, HARBOUR, SHIP, Script, nodes, openai, reading_reply
-from tests.support.openai_server import OpenAIServer
 
 from harness_core import (
     BaseClient,
@@ -55,6 +53,8 @@ from harness_integrations.llama_index import (
     TraceSpanHandler,
     instrument,
 )
+from tests.support.llama import ANSWER, HARBOUR, SHIP, Script, nodes, openai, reading_reply
+from tests.support.openai_server import OpenAIServer
 
 QUESTION = "How many passengers can the Dunlin carry?"
 
@@ -141,7 +141,7 @@ async def test_aquery_awaits(script: Script) -> None:  # 2
 
 
 class _Heard(BaseEventHandler):
-    names: list[str] = []
+    names: list[str] = []  # noqa: RUF012 - a field, copied for each
 
     @classmethod
     def class_name(cls) -> str:
@@ -168,8 +168,8 @@ async def test_events_of_both_systems_fire_once(script: Script, asynchronous: bo
     assert "ReadingStepEvent" in kept
     for kind in (CBEventType.QUERY, CBEventType.SYNTHESIZE):
         [(start, end)] = debug.get_event_pairs(kind)
-        assert start.payload[EventPayload.QUERY_STR] == QUESTION
-        assert end.payload[EventPayload.RESPONSE] is response
+        assert (start.payload or {})[EventPayload.QUERY_STR] == QUESTION
+        assert (end.payload or {})[EventPayload.RESPONSE] is response
 
 
 def test_spans_are_nested(server: OpenAIServer) -> None:  # 4
@@ -226,11 +226,15 @@ def test_it_works_in_a_router_that_asks_one_engine_or_several() -> None:  # 5, 9
         _tool(RetrieverQueryEngine(_embedded().as_retriever(), synthesizer), name)
         for name in ("ships", "harbours")
     ]
-    one = RouterQueryEngine(LLMSingleSelector.from_defaults(llm=llm), tools, llm=llm).query(QUESTION)
-    assert one.metadata is not None and "selector_result" in one.metadata
+    one = RouterQueryEngine(LLMSingleSelector.from_defaults(llm=llm), tools, llm=llm).query(
+        QUESTION
+    )
+    assert one.metadata is not None
+    assert "selector_result" in one.metadata
     assert one.metadata["harness"]["reader"] == "stuff"
+    summarizer: Any = synthesizer
     several = RouterQueryEngine(
-        LLMMultiSelector.from_defaults(llm=llm), tools, llm=llm, summarizer=synthesizer
+        LLMMultiSelector.from_defaults(llm=llm), tools, llm=llm, summarizer=summarizer
     ).query(QUESTION)
     assert str(several) == ANSWER
 
@@ -251,14 +255,16 @@ def test_settings_are_never_asked_when_an_llm_is_given(script: Script) -> None: 
     Settings._llm = None
     engine = ReaderQueryEngine.from_documents([one.node for one in nodes()], "stuff", script)
     assert str(engine.query(QUESTION)) == ANSWER
-    core = ReaderQueryEngine.from_documents([one.node for one in nodes()], "stuff", ExtractiveClient())
+    core = ReaderQueryEngine.from_documents(
+        [one.node for one in nodes()], "stuff", ExtractiveClient()
+    )
     assert "61" in str(core.query(QUESTION))
     assert Settings._llm is None
 
 
 def test_the_default_llm_is_used_when_none_is_given(script: Script) -> None:
     Settings.llm = script
-    assert ReaderSynthesizer("stuff").synthesize(QUESTION, nodes()).response == ANSWER
+    assert str(ReaderSynthesizer("stuff").synthesize(QUESTION, nodes())) == ANSWER
 
 
 @pytest.mark.parametrize("streaming", [False, True])
@@ -288,7 +294,11 @@ def test_prompts_can_be_read_and_changed(script: Script) -> None:  # 10
     })  # fmt: skip
     engine.query(QUESTION)
     assert f"Answer in Dutch, {QUESTION}" in script.prompts[-1]
-    assert engine.get_prompts()["response_synthesizer:instructions"].template.startswith("Answer in")
+    assert (
+        engine.get_prompts()["response_synthesizer:instructions"]
+        .get_template()
+        .startswith("Answer in")
+    )
     with pytest.raises(ValueError, match="not found"):
         engine.update_prompts({"elsewhere:x": PromptTemplate("x")})
 
@@ -298,9 +308,14 @@ def test_a_response_is_text_can_be_compared_copied_and_pickled(script: Script) -
     assert isinstance(response, ReaderResponse)
     assert str(response) == ANSWER
     assert "n1" in response.get_formatted_sources()
-    for twin in (copy.copy(response), copy.deepcopy(response), pickle.loads(pickle.dumps(response))):  # noqa: S301 - our own
+    for twin in (
+        copy.copy(response),
+        copy.deepcopy(response),
+        pickle.loads(pickle.dumps(response)),  # noqa: S301 - our own
+    ):
         assert twin == response
-        assert twin.answer is not None and twin.answer.answer == ANSWER
+        assert twin.answer is not None
+        assert twin.answer.answer == ANSWER
     assert copy.copy(response).trace is response.trace
     assert response.chunks_used == [1, 2]
     assert not response.partial
@@ -322,7 +337,8 @@ async def test_an_output_class_is_filled_and_checked(server: OpenAIServer) -> No
     ):
         assert isinstance(response, PydanticResponse)
         assert response.response == _Form(passengers=61)
-        assert response.metadata is not None and response.metadata["harness"]["found"]
+        assert response.metadata is not None
+        assert response.metadata["harness"]["found"]
     server.queue(text=ANSWER)
     server.queue(text='{"passengers": "many"}')
     with pytest.raises(OutputInvalidError, match="_Form"):
@@ -382,9 +398,11 @@ def test_a_streamed_answer_is_the_whole_answer(reader: str) -> None:  # 16, 17
         assert isinstance(streamed, StreamingResponse)
         pieces = list(streamed.response_gen)
         assert len(pieces) > 1
-        assert "".join(pieces) == str(whole) == str(streamed) == str(streamed)
+        assert "".join(pieces) == str(whole) == str(streamed)
+        assert str(streamed) == str(whole)  # and again
         assert isinstance(whole, ReaderResponse)
-        assert streamed.metadata is not None and whole.metadata is not None
+        assert streamed.metadata is not None
+        assert whole.metadata is not None
         mine, theirs = streamed.metadata["harness"], whole.metadata["harness"]
         assert {**mine, "run_id": 0} == {**theirs, "run_id": 0}
         assert streamed.citations == whole.citations  # type: ignore[attr-defined]  # it is ours
@@ -401,12 +419,15 @@ async def test_an_async_stream_is_the_whole_answer(server: OpenAIServer) -> None
     pieces = [piece async for piece in response.async_response_gen()]
     assert len(pieces) > 1
     assert "".join(pieces) == ANSWER
-    assert response.metadata is not None and response.metadata["harness"]["calls"] == 1
+    assert response.metadata is not None
+    assert response.metadata["harness"]["calls"] == 1
 
 
 def test_a_stream_without_an_answer_says_so_at_once(server: OpenAIServer) -> None:
     server.reply = lambda messages: "NOT_IN_DOCUMENT"
-    response = ReaderSynthesizer("stuff", openai(server), streaming=True).synthesize(QUESTION, nodes())
+    response = ReaderSynthesizer("stuff", openai(server), streaming=True).synthesize(
+        QUESTION, nodes()
+    )
     assert list(response.response_gen) == ["Not found in the document."]  # type: ignore[union-attr,arg-type]  # it streams
 
 
@@ -455,7 +476,8 @@ def test_a_limit_ends_in_a_partial_answer_or_an_error(server: OpenAIServer) -> N
     response = ReaderSynthesizer("skim", openai(server), trace=trace).synthesize(QUESTION, nodes())
     assert isinstance(response, ReaderResponse)
     assert response.partial
-    assert response.answer is not None and response.answer.notes["stop_reason"] == "calls"
+    assert response.answer is not None
+    assert response.answer.notes["stop_reason"] == "calls"
     again = Trace(Governor(max_calls=2))
     with pytest.raises(RequestRefused) as refused:
         ReaderSynthesizer("skim", openai(server), trace=again, on_limit="error").synthesize(
@@ -469,8 +491,8 @@ def test_two_budgets_are_an_error_before_anything_is_sent(server: OpenAIServer) 
     llm = GovernedLLM(openai(server), trace=Trace())
     with pytest.raises(BadSettingError, match="governed already"):
         ReaderSynthesizer("stuff", llm, trace=Trace())
-    assert ReaderSynthesizer("stuff", llm, trace=llm.trace).synthesize(QUESTION, nodes())
-    assert server.requests
+    ReaderSynthesizer("stuff", llm, trace=llm.trace).synthesize(QUESTION, nodes())
+    assert len(server.requests) == 1
 
 
 def test_a_governed_llms_budget_is_the_readers(server: OpenAIServer) -> None:
@@ -497,7 +519,7 @@ def test_swallowed_refusals_are_raised_at_the_end_of_the_run(
         verbose=False,
     )  # fmt: skip
     trace = Trace(Governor(max_calls=0))
-    with pytest.raises(RequestRefused), governed_run(trace):
+    with pytest.raises(RequestRefused), governed_run(trace):  # noqa: PT012 - the block is what is tested
         response = sub.query(QUESTION)
         assert "Empty Response" in str(response)
     assert trace.raised
@@ -505,11 +527,17 @@ def test_swallowed_refusals_are_raised_at_the_end_of_the_run(
     assert trace.spent_usd == 0
 
 
-def test_refusals_in_llama_indexs_own_engines_are_listed_and_raised(server: OpenAIServer) -> None:  # 22
+def test_refusals_in_llama_indexs_own_engines_are_listed_and_raised(
+    server: OpenAIServer,
+) -> None:  # 22
     llm = GovernedLLM(openai(server))
     engine = _embedded().as_query_engine(llm=llm)
     sub = SubQuestionQueryEngine(
-        _Questions(), ReaderSynthesizer("stuff", llm), [_tool(engine)], use_async=False, verbose=False
+        _Questions(),
+        ReaderSynthesizer("stuff", llm),
+        [_tool(engine)],
+        use_async=False,
+        verbose=False,
     )
     trace = Trace(Governor(max_calls=0))
     with pytest.raises(RequestRefused), governed_run(trace):
@@ -525,7 +553,7 @@ def test_a_tool_that_is_tried_twice_costs_nothing_when_refused(server: OpenAISer
         [one.node for one in nodes()], "stuff", openai(server), on_limit="error"
     )
     trace = Trace(Governor(max_calls=0))
-    with pytest.raises(RequestRefused), governed_run(trace):
+    with pytest.raises(RequestRefused), governed_run(trace):  # noqa: PT012 - the block is what is tested
         output = call_tool(_tool(engine), {"input": QUESTION})
         assert output.is_error
     assert (server.requests, trace.spent_usd) == ([], 0)
@@ -577,7 +605,8 @@ def test_an_engine_previews_what_it_would_send(server: OpenAIServer) -> None:
     )
     estimate = engine.preview(QUESTION)
     assert (estimate.calls, estimate.chunks) == (3, 2)
-    assert estimate.usd is not None and estimate.usd > 0
+    assert estimate.usd is not None
+    assert estimate.usd > 0
     assert server.requests == []
 
 
@@ -588,7 +617,9 @@ def test_an_engine_reads_documents_an_index_or_a_retriever(script: Script) -> No
     index = _embedded()
     for engine in (
         ReaderQueryEngine.from_documents([document], "stuff", script),
-        ReaderQueryEngine.from_index(index, "stuff", script, retriever_kwargs={"similarity_top_k": 1}),
+        ReaderQueryEngine.from_index(
+            index, "stuff", script, retriever_kwargs={"similarity_top_k": 1}
+        ),
         ReaderQueryEngine.from_retriever(index.as_retriever(), "stuff", script),
     ):
         assert str(engine.query(QUESTION)) == ANSWER

@@ -51,15 +51,18 @@ def test_a_request_that_found_nobody_never_left() -> None:
 
 
 def test_the_word_a_framework_settled_on_wins() -> None:
-    assert read_finish({"finish_reason": "stop", "normalized_finish_reason": "tool_call"}) == "tool_call"
+    assert (
+        read_finish({"finish_reason": "stop", "normalized_finish_reason": "tool_call"})
+        == "tool_call"
+    )
     assert read_finish({"finish_reason": SimpleNamespace(name="MAX_TOKENS")}) == "length"
     assert read_finish({"status": "completed"}) == "completed"
 
 
 def test_a_missing_package_names_its_extra() -> None:
-    with pytest.raises(MissingDepError, match=r"harness-integrations\[langchain\]"):
-        with needs("langchain", "no_such_package"):
-            import no_such_package.inner  # type: ignore[import-not-found]  # noqa: F401 - the point
+    said = r"harness-integrations\[langchain\]"
+    with pytest.raises(MissingDepError, match=said), needs("langchain", "no_such_package"):
+        import no_such_package.inner  # type: ignore[import-not-found]
     with pytest.raises(ModuleNotFoundError) as caught, needs("langchain", "langchain_core"):
         import no_such_package  # noqa: F401 - another package's fault
     assert not isinstance(caught.value, MissingDepError)

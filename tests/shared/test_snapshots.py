@@ -43,7 +43,9 @@ def test_what_was_said_does_count() -> None:
     asked, called, told = snapshots(conversation("a", "b"))
     assert asked.more == {"name": "ann"}
     assert called.more is not None
-    assert called.more["tool_calls"] == [{"id": "call_1", "name": "weather", "args": {"place": "Rome"}}]
+    assert called.more["tool_calls"] == [
+        {"id": "call_1", "name": "weather", "args": {"place": "Rome"}}
+    ]
     assert called.more["blocks"] == [{"type": "reasoning", "summary": ["hm"]}]
     assert told.more == {"name": "weather", "tool_call_id": "call_1"}
 
@@ -58,7 +60,10 @@ def test_blocks_of_text_are_text() -> None:
     [
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGVsbG8="}},
         {"type": "image", "base64": "aGVsbG8=", "mime_type": "image/png"},
-        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}},
+        {
+            "type": "image",
+            "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="},
+        },
     ],
 )
 def test_data_is_kept_as_its_hash(block: dict[str, Any]) -> None:

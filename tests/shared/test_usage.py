@@ -26,7 +26,8 @@ SPELLINGS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         (105, 4, 90, None),
     ),
     "bedrock": (
-        {"inputTokens": 10, "outputTokens": 4, "cacheReadInputTokens": 2, "cacheWriteInputTokens": 1},
+        {"inputTokens": 10, "outputTokens": 4, "cacheReadInputTokens": 2,
+         "cacheWriteInputTokens": 1},
         (13, 4, 2, None),
     ),
     "google adds its thoughts": (

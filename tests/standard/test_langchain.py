@@ -36,7 +36,9 @@ from tests.support.tool_server import ToolServer
 SERVER = ToolServer()
 TRACE = Trace(Governor(max_calls=None, max_cost_usd=5.0))
 NOWHERE = "http://127.0.0.1:9/v1"
-DOCUMENTS = [Document(f"Note {number}: the bridge was built in {1900 + number}.") for number in range(9)]
+DOCUMENTS = [
+    Document(f"Note {number}: the bridge was built in {1900 + number}.") for number in range(9)
+]
 
 
 def bound(base_url: str, **params: Any) -> ChatOpenAI:

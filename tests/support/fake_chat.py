@@ -139,6 +139,8 @@ class StreamingChat(FakeChat):
         last = self._message("")
         yield ChatGenerationChunk(
             message=AIMessageChunk(
-                content="", usage_metadata=last.usage_metadata, response_metadata=last.response_metadata
+                content="",
+                usage_metadata=last.usage_metadata,
+                response_metadata=last.response_metadata,
             )
         )

@@ -25,7 +25,7 @@ TEXTS: dict[str, str] = {
     "a head": "\n\n[chunk 2 p.9, § Findings]\nRevenue was 99.9 million in 2025.",
     "sentinels": "NOT_IN_DOCUMENT: nothing.\nNONE\nFALSE_PREMISE: there was no revenue.",
     "replies": '{"can_answer": true, "answer": "99.9", "score": 10, "decision": "include"}',
-    "right to left": "\u202eReport\u202c \u2066of\u2069 2025, \u200f45.2\u200e; \u05de\u05d7\u05d6\u05d5\u05e8",
+    "right to left": "\u202eReport\u202c \u2066of\u2069 2025, \u200f45.2\u200e; \u05de\u05d7\u05d6",
     "surrogates": "before \ud800 between \udfff after \ud83d end",
     "nul": "a\0b\0\0c \x01\x02\x1b[31m\x7f \x85 \u2028 \u2029 \ufeff",
     "chinese": "公司2025年的收入为45.2亿元。净利润为3.1亿元。" * 4,
@@ -34,7 +34,7 @@ TEXTS: dict[str, str] = {
     "emoji": "👩‍👩‍👧‍👦 up 🇳🇴 by 45.2 👍🏽 e\u0301\u0301\u0301" * 8,
     "markdown": "```\n~~~json\n`````\n| a | b\n|--\n<!-- \n<![CDATA[ $$ \\begin{x}",
     "html": "<script>alert(1)</script><img src=x onerror=alert(1)>&lt;b&gt; \" ' </q></li>",
-    "one word": "x" * 20_000,
+    "one word": "x" * 2000,
 }  # fmt: skip
 
 _OPENING = re.compile(r"^<([a-z_]+-[0-9a-f]{4,64})(?: [a-z]+=\"[^\"\n]*\")?>\n", re.MULTILINE)
@@ -119,7 +119,7 @@ def _filled(schema: Mapping[str, Any], text: str) -> Any:
         case "boolean":
             return True
         case _:
-            return 1 if schema.get("minimum") != 0 else 7
+            return min(7, schema.get("maximum", 1))
 
 
 def spec_of(reader: str, **more: Any) -> ReadSpec:

@@ -9,7 +9,11 @@ from llama_index.core.base.llms.types import ChatMessage, CompletionResponse, LL
 from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.embeddings.openai import (  # type: ignore[import-untyped]  # it ships no types
+    OpenAIEmbedding,
+)
 from llama_index.llms.openai import OpenAI, OpenAIResponses
+
 from tests.support.openai_server import OpenAIServer
 
 SHIP = "The Dunlin carries 61 passengers. She was built in 1961."
@@ -17,8 +21,11 @@ HARBOUR = "The harbour opened in 1880 and was widened in 1912."
 ANSWER = "She carries 61 passengers."
 
 
-class _Forwarding(httpx.AsyncBaseTransport):
-    """Sends from a thread: nothing of it belongs to an event loop, or stays open after one."""
+class _Forwarding(httpx.BaseTransport, httpx.AsyncBaseTransport):
+    """Opens a connection for each request and closes it: no test leaves one to another's loop."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self._sent(request, request.read())
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         body = await request.aread()
@@ -32,13 +39,21 @@ class _Forwarding(httpx.AsyncBaseTransport):
         return httpx.Response(got.status_code, headers=kept, content=got.content)
 
 
-def openai(server: OpenAIServer, kind: str = "openai", **settings: Any) -> Any:
-    known: dict[str, Any] = {
-        "model": "gpt-4o-mini",
+def _connected(server: OpenAIServer) -> dict[str, Any]:
+    return {
         "api_key": "sk-secret",
         "api_base": server.url,
+        "http_client": httpx.Client(transport=_Forwarding()),
         "async_http_client": httpx.AsyncClient(transport=_Forwarding()),
     }
+
+
+def embedding(server: OpenAIServer, **settings: Any) -> OpenAIEmbedding:
+    return OpenAIEmbedding(model="text-embedding-3-small", **_connected(server), **settings)
+
+
+def openai(server: OpenAIServer, kind: str = "openai", **settings: Any) -> Any:
+    known: dict[str, Any] = {"model": "gpt-4o-mini", **_connected(server)}
     if kind == "responses":
         if "max_tokens" in settings:
             settings["max_output_tokens"] = settings.pop("max_tokens")
@@ -78,7 +93,7 @@ class Script(CustomLLM):
     """A text LLM that answers by a function of the prompt; ``prompts`` are what it was asked."""
 
     reply: Callable[[str], str] = lambda prompt: ANSWER
-    prompts: list[str] = []
+    prompts: list[str] = []  # noqa: RUF012 - a field, copied for each
     max_tokens: int | None = 100
     window: int = 4000
 

@@ -12,7 +12,9 @@ class ToolServer(OpenAIServer):
 
     def take(self, seen: Seen) -> Scripted:
         scripted = super().take(seen)
-        return decided(seen.body) if scripted == Scripted() and "messages" in seen.body else scripted
+        return (
+            decided(seen.body) if scripted == Scripted() and "messages" in seen.body else scripted
+        )
 
 
 def decided(body: Json) -> Scripted:
@@ -38,7 +40,7 @@ def filled(schema: Json, text: str) -> Any:
     properties: dict[str, Json] = schema.get("properties") or {}
     quoted = re.search(r"'([^']+)'", text)
     numbers = re.findall(r"\d+", text)
-    plain = {
+    plain: dict[str, Any] = {
         "string": quoted[1] if quoted else (text[:40] or "words"),
         "integer": int(numbers[0]) if numbers else 1,
         "number": float(numbers[0]) if numbers else 1.0,

@@ -80,7 +80,7 @@ def recall(
 ) -> Generator[Wait, bool | None, Recalled]:
     """What a recording or the cache answers, counted and recorded; else the right to send."""
     client = run.client
-    if isinstance(client, ReplayClient):
+    if isinstance(client, ReplayClient) and client.answers(call):
         return (yield from _replayed(call, run, client, limits)), _ALONE
     cache, key = client.cache, call.cache_key
     if cache is None or key is None or not isinstance(call.asked, Request):

@@ -46,22 +46,44 @@ def message_bytes(request: Request) -> bytes:
 
 def replay_key(messages: bytes, request: Request, *, model: str, temperature: float | None) -> str:
     """What was asked: messages, model, cap and temperature asked for, and what else is set."""
-    asked: dict[str, Any] = {
+    schema = None if request.schema is None else schema_hash(request.schema)
+    return asked_key(messages, {
         "model": model,
         "max_output": request.max_output,
         "temperature": temperature,
-    }
-    if request.effort is not None:
-        asked["effort"] = request.effort
-    if request.schema is not None:
-        asked["schema"] = schema_hash(request.schema)
-    if request.stop:
-        asked["stop"] = list(request.stop)
-    if request.tools:
-        asked["tools"] = [[tool.get("name"), content_hash(tool)] for tool in request.tools]
-        asked["tool_choice"] = request.tool_choice or "auto"
-    if request.n != 1:
-        asked["n"] = request.n
+        "effort": request.effort,
+        "schema": schema,
+        "stop": list(request.stop),
+        "tools": tool_hashes(request),
+        "tool_choice": request.tool_choice,
+        "n": request.n,
+    })  # fmt: skip
+
+
+def tool_hashes(request: Request) -> list[list[str]]:
+    """Name and SHA-256 of each tool that a request offers."""
+    return [[str(tool.get("name")), content_hash(tool)] for tool in request.tools]
+
+
+def key_of_params(messages: bytes, params: Mapping[str, Any]) -> str:
+    """The replay key of other messages, asked with the settings that a recorded step keeps."""
+    asked = {**params, "max_output": params.get("max_output_asked")}
+    return asked_key(messages, {
+        **asked, "schema": params.get("schema_hash"), "tools": params.get("tool_hashes"),
+    })  # fmt: skip
+
+
+def asked_key(messages: bytes, settings: Mapping[str, Any]) -> str:
+    """The replay key of canonical messages asked with ``settings``."""
+    asked = {name: settings.get(name) for name in ("model", "max_output", "temperature")}
+    for name in ("effort", "schema", "stop"):
+        if settings.get(name):
+            asked[name] = settings[name]
+    if settings.get("tools"):
+        asked["tools"] = settings["tools"]
+        asked["tool_choice"] = settings.get("tool_choice") or "auto"
+    if settings.get("n") not in (None, 1):
+        asked["n"] = settings["n"]
     return digest(REPLAY_TAG, messages, canonical(asked))
 
 

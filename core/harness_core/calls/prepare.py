@@ -284,6 +284,11 @@ def _params(
         params["stop"] = list(request.stop)
     if request.tools:
         params["tools"] = [tool.get("name") for tool in request.tools]
+        params["tool_hashes"] = keys.tool_hashes(request)
+        if request.tool_choice is not None:
+            params["tool_choice"] = request.tool_choice
+    if request.n != 1:
+        params["n"] = request.n
     return params
 
 

@@ -14,7 +14,7 @@ from harness_core.calls.ledger import Ledger, over_cost
 from harness_core.calls.prepare import Call
 from harness_core.calls.steps import Step
 from harness_core.calls.trace import Trace
-from harness_core.errors import ReplayEmptyError, ReplayExhaustedError, ReplayMissError
+from harness_core.errors import ReplayExhaustedError, ReplayMissError
 from harness_core.messages import Request
 
 
@@ -45,10 +45,6 @@ class Recording:
         self.on_exhausted = on_exhausted
         self.vectors_lost = False
         steps = [step for step in trace.requests if step.kind == "chat" and step.prompt]
-        if not steps:
-            raise ReplayEmptyError(
-                "the recording holds no model request; there is nothing to replay"
-            )
         self.steps = steps
         self._drawers: dict[str, _Drawer] = defaultdict(_Drawer)
         for step in steps:

@@ -13,7 +13,12 @@ from harness_core.calls.prepare import Call
 from harness_core.calls.recording import Recording
 from harness_core.calls.steps import Step
 from harness_core.calls.trace import Trace
-from harness_core.errors import ReplayUnreadableError, SourceNotFoundError, TraceError
+from harness_core.errors import (
+    ReplayEmptyError,
+    ReplayUnreadableError,
+    SourceNotFoundError,
+    TraceError,
+)
 from harness_core.messages import (
     BaseClient,
     Codec,
@@ -29,7 +34,8 @@ class ReplayClient(BaseClient):
     """A client that answers from a recorded trace and never sends.
 
     ``source`` is a ``Trace``, the path of a saved one, its JSON text, or its parsed form (an answer
-    that carries its trace as well). ``strict=False`` turns a miss into a failed reply;
+    that carries its trace as well); a ``Recording``, which may be empty and shared, is taken as it
+    is. ``strict=False`` turns a miss into a failed reply;
     ``on_exhausted="flag"`` repeats the last recorded reply instead of raising.
 
     Raises:
@@ -51,8 +57,13 @@ class ReplayClient(BaseClient):
         strict: bool = True,
         on_exhausted: Literal["error", "flag"] = "error",
     ) -> None:
-        trace = _trace_of(source)
-        self.recording = Recording(trace, strict=strict, on_exhausted=on_exhausted)
+        if isinstance(source, Recording):
+            self.recording = source
+        else:
+            self.recording = _not_empty(
+                Recording(_trace_of(source), strict=strict, on_exhausted=on_exhausted)
+            )
+        trace = self.recording.trace
         self.model, self.alternatives = _client_model(trace, self.recording.steps)
         replies = [[s.replay_key, s.response, s.error] for s in self.recording.steps]
         self.identity = f"replay-{keys.content_hash(replies)[:16]}"
@@ -61,6 +72,10 @@ class ReplayClient(BaseClient):
         self.embedding_model = asked[0] if asked else type(self).embedding_model
         used = self.recording.embedders()
         self.embedder = min(used) if len(used) == 1 and is_deterministic(min(used)) else None
+
+    def answers(self, call: Call) -> bool:
+        """Whether the recording is what answers a request; a client that can send may say no."""
+        return True
 
     def stats(self) -> dict[str, int]:
         """recorded, distinct, hits, repeats, misses (counts of replies)."""
@@ -139,6 +154,12 @@ def _trace_of(source: Any) -> Trace:
         raise ReplayUnreadableError(str(error)) from error
 
 
+def _not_empty(recording: Recording) -> Recording:
+    if not recording.steps:
+        raise ReplayEmptyError("the recording holds no model request; there is nothing to replay")
+    return recording
+
+
 def _client_model(trace: Trace, steps: Sequence[Step]) -> tuple[str, tuple[str, ...]]:
     """The model of a read that names none: what the recorded reads followed."""
     notes = [dict(s.detail or {}) for s in trace.steps if s.label == "preflight"]
@@ -152,6 +173,7 @@ def _client_model(trace: Trace, steps: Sequence[Step]) -> tuple[str, tuple[str, 
     asked = Counter(step.model or "" for step in steps)
     candidates = list(followed) or [model for model in asked if model not in named] or list(asked)
     ranked = sorted(candidates, key=lambda model: (-asked[model], model))
+    ranked = ranked or ["mock-model"]  # of an empty recording: any that needs no price
     others = tuple(model for model in ranked[1:] if model not in named)
     return ranked[0], others
 

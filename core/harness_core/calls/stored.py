@@ -62,6 +62,8 @@ class Stored:
             self.refusals.append(Refusal.from_json(line["refusal"]))
         elif "amend" in line:
             self._amend(line)
+        elif "absorb" in line:
+            pass  # says where the steps of another run stand; they follow as steps
         else:
             step = Step.from_json(line)
             self.steps[step.step] = step

@@ -7,11 +7,11 @@ Nothing else keeps a second count: cost, progress, recordings and reports are re
 import os
 import threading
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from harness_core.answer import RunTotals
 from harness_core.calls import accounts
@@ -21,10 +21,18 @@ from harness_core.calls.ledger import Demand, Ledger
 from harness_core.calls.steps import PICO, Step, now, public_url
 from harness_core.calls.stored import Resumable, Stored
 from harness_core.config import current_settings, setting
-from harness_core.errors import BadSettingError, RequestRefused, TraceError
+from harness_core.errors import (
+    BadSettingError,
+    ListenerWarning,
+    RequestRefused,
+    TraceError,
+    warn,
+)
 
 VERSION = "0.1.0"
 _ACTOR = ("system", "owner", "run_by", "purpose", "approved_by")
+
+Listener: TypeAlias = Callable[[Step | Refusal], None]
 
 
 class Slot:
@@ -43,7 +51,9 @@ class Trace:
     ``governor`` holds the limits (none: the settings at each check). ``keep`` is the number of
     newest steps kept in memory when a path is given (none: all). ``system``, ``owner``, ``run_by``,
     ``purpose`` and ``approved_by`` say who runs and why; left out, they follow the setting
-    ``actor``. ``record_embeddings`` keeps the vectors of embedding requests.
+    ``actor``. ``record_embeddings`` keeps the vectors of embedding requests. ``listener`` is called
+    with each step and each refusal once it is kept, in the thread it landed in; an error it raises
+    is a ``ListenerWarning``.
 
     Raises:
         TraceError: ``path`` exists and ``resume`` is False, or it cannot be written or read.
@@ -63,12 +73,14 @@ class Trace:
         approved_by: str | None = None,
         meta: Mapping[str, Any] | None = None,
         record_embeddings: bool = False,
+        listener: Listener | None = None,
     ) -> None:
         if governor is not None and not isinstance(governor, Governor):
             raise BadSettingError(f"governor is a Governor, not {type(governor).__name__}")
         self.governor = governor or Governor()
         self.ledger = Ledger()
         self.record_embeddings = record_embeddings
+        self.listener = listener
         self.run_id = _run_id()
         self.started = now()
         self.meta: dict[str, Any] = {"version": VERSION, **(meta or {})}
@@ -288,6 +300,14 @@ class Trace:
         if self.journal is not None:
             self.journal.append(step.as_json())
             self._drop_oldest()
+        self._tell(step)
+
+    def _tell(self, entry: Step | Refusal) -> None:
+        if self.listener is not None:
+            try:
+                self.listener(entry)
+            except Exception as error:  # noqa: BLE001 - whoever looks on may not stop the run
+                warn(ListenerWarning(f"the listener failed: {type(error).__name__}: {error}"))
 
     def _drop_oldest(self) -> None:
         with self._lock:
@@ -313,6 +333,7 @@ class Trace:
             self.stop_reason = refusal.reason
         if self.journal is not None:
             self.journal.append({"refusal": refusal.as_json()})
+        self._tell(refusal)
 
     def amend(self, number: str, **changes: Any) -> None:
         """Add to a step what is known only later: its state, that a fallback recovered it."""
@@ -343,6 +364,8 @@ class Trace:
         with self._lock:
             shift = self._issued
             self._issued += child.issued
+        if self.journal is not None:  # its requests were noted in its own file, if it had one
+            self.journal.append({"absorb": child.run_id, "after": shift, "steps": child.issued})
         for step in child.steps:
             head, *rest = step.step.split(".")
             self.keep(replace(

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness_core.answer import Answer
 from harness_core.calls.branches import Branch
 from harness_core.documents.types import Chunks, Document
 from harness_core.errors import (
@@ -17,23 +16,6 @@ from harness_core.errors import (
 from harness_core.recipes import Recipe, as_recipe, each_recipe, overridden
 
 
-@dataclass(slots=True, kw_only=True)
-class Leg:
-    """One recipe of a comparison under its own name, and what has become of it so far.
-
-    ``said`` is what its settings warned about; ``cut`` is the last step of its segmentation.
-    """
-
-    name: str
-    recipe: Recipe
-    said: tuple[HarnessWarning, ...]
-    branch: Branch
-    document: Document | None = None
-    chunks: Chunks | None = None
-    cut: int = 0
-    answer: Answer | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A recipe that is to run: its name in the comparison, and what its settings warned about."""
@@ -41,6 +23,20 @@ class Entry:
     name: str
     recipe: Recipe
     said: tuple[HarnessWarning, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Leg:
+    """One recipe on its way: its part of the trace, and what it has made so far.
+
+    ``cut`` is the last step of its segmentation.
+    """
+
+    entry: Entry
+    branch: Branch
+    document: Document | None = None
+    chunks: Chunks | None = None
+    cut: int = 0
 
 
 def entries(

@@ -13,10 +13,11 @@ from harness_core.comparison.judging import Judge, per_correct
 from harness_core.comparison.legs import Leg
 from harness_core.documents.types import Document
 from harness_core.reading.registry import reader_signature
+from harness_core.recipes import Recipe
 
 _PRINTED = (
     "recipe", "segmenter", "chunks", "reader", "calls", "tokens_in", "tokens_out", "usd", "correct",
-    "usd_per_correct", "partial", "error",
+    "usd_per_correct", "partial",
 )  # fmt: skip
 
 
@@ -49,37 +50,42 @@ class Comparison:
     def __str__(self) -> str:
         lines = [f"<Comparison> {len(self.table)} recipe(s)", f"  Question: {self.question}"]
         lines += [f"  {line}".rstrip() for line in _aligned(self._printed())]
-        lines += [f"  {name}: {_clip(one.wording(), 160)}" for name, one in self.answers.items()]
+        lines += [f"  {name}: {said}" for name, said in self._said(160).items()]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         """The table in a notebook, with each answer."""
         head, *rows = self._printed()
-        answers = [one.wording() for one in self.answers.values()]
-        body = "".join(
-            _html_row("td", [*row, _clip(said, 300)])
-            for row, said in zip(rows, answers, strict=True)
-        )
+        said = self._said(300).values()
+        body = "".join(_html_row("td", [*row, one]) for row, one in zip(rows, said, strict=True))
         table = f"<table>{_html_row('th', [*head, 'answer'])}{body}</table>"
         return f"<div><p><i>{html.escape(self.question)}</i></p>{table}</div>"
 
     def _printed(self) -> list[list[str]]:
-        told = {name for row in self.table for name in row if row[name] is not None}
-        columns = [name for name in _PRINTED if name in told]
+        columns = [name for name in _PRINTED if name in self.table[0]]
         return [columns, *([_shown(name, row[name]) for name in columns] for row in self.table)]
+
+    def _said(self, most: int) -> dict[str, str]:
+        """What each recipe answered, and the error it met."""
+        errors = {row["recipe"]: row["error"] for row in self.table}
+        return {
+            name: _line(answer.wording(), most)
+            + (f" [error: {_line(errors[name], most)}]" if errors[name] else "")
+            for name, answer in self.answers.items()
+        }
 
 
 def row_of(leg: Leg, answer: Answer, judge: Judge | None, *, premise: bool) -> dict[str, Any]:
     """The row of one recipe, its figures read off its own trace."""
-    recipe, steps = leg.recipe, leg.branch.steps
+    recipe, steps = leg.entry.recipe, leg.branch.steps
     spent = accounts.totals(steps)
     row: dict[str, Any] = {
-        "recipe": leg.name,
+        "recipe": leg.entry.name,
         "segmenter": recipe.segment.method if leg.chunks is None else leg.chunks.method,
         "chunks": None if leg.chunks is None else len(leg.chunks),
         "reader": recipe.read.reader,
         "signature": reader_signature(recipe.read),
-        "settings": _settings(leg),
+        "settings": _settings(recipe),
         "partial": answer.partial,
         "chunks_used": len(answer.chunks_used),
         "answer_chars": len(answer.answer),
@@ -101,9 +107,9 @@ def row_of(leg: Leg, answer: Answer, judge: Judge | None, *, premise: bool) -> d
     return row
 
 
-def _settings(leg: Leg) -> str:
+def _settings(recipe: Recipe) -> str:
     """What differs from the defaults, as text."""
-    read, cut = leg.recipe.read.given(), leg.recipe.segment.changed()
+    read, cut = recipe.read.given(), recipe.segment.changed()
     told = {**{k: v for k, v in cut.items() if k != "method"}, **read}
     return ", ".join(f"{name}={value}" for name, value in told.items() if name != "reader")
 
@@ -128,7 +134,7 @@ def _shown(name: str, value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return _clip(" ".join(str(value).split()), 60)
+    return _line(str(value), 60)
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -140,5 +146,6 @@ def _html_row(tag: str, cells: Iterable[str]) -> str:
     return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
-def _clip(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _line(text: str, most: int) -> str:
+    folded = " ".join(text.split())
+    return folded if len(folded) <= most else folded[: most - 1] + "…"

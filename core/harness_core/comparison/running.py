@@ -156,11 +156,13 @@ class _Plan:
     def drive(self) -> Drive[Comparison]:
         """The whole comparison, for any driver."""
         document = yield from self._document(self.entries[0].recipe.ingest)
+        if "recipes" in self.trace.meta:
+            self.trace.meta["source"] = document.label
         legs: list[tuple[Leg, Answer]] = []
         for entry in self.entries:
-            leg = yield from self._leg(entry, document)
-            legs.append(leg)
-        answers = {leg.name: answer for leg, answer in legs}
+            ran = yield from self._leg(entry, document)
+            legs.append(ran)
+        answers = {leg.entry.name: answer for leg, answer in legs}
         self.trace.answers += answers.values()
         premise = any(answer.premise_checked for answer in answers.values())
         return Comparison(
@@ -175,7 +177,7 @@ class _Plan:
         """One recipe, to its answer or to the record of its failure."""
         meta = {"question": self.question, "recipe": entry.name, "source": first.label}
         branch = Branch(self.trace, meta=meta)
-        leg = Leg(name=entry.name, recipe=entry.recipe, said=entry.said, branch=branch)
+        leg = Leg(entry=entry, branch=branch)
         run = Run(self.client, branch, self.on_progress, width_of(entry.recipe.read))
         began = self.trace.issued + 1
         try:
@@ -188,14 +190,14 @@ class _Plan:
             answer = self._failed(leg, what, began)
         finally:
             source = (leg.document or first).label
-            branch.stamp(leg.cut + 1, source=source, recipe=leg.name if leg.chunks else None)
+            branch.stamp(leg.cut + 1, source=source, recipe=entry.name if leg.chunks else None)
             branch.stamp(1, source=source, recipe=None)
-        early = [(type(one).__name__, str(one)) for one in leg.said]
+        early = [(type(one).__name__, str(one)) for one in entry.said]
         answer.warnings = [*early, *answer.warnings]
         return leg, answer
 
     def _answering(self, leg: Leg) -> Flow[Answer]:
-        recipe = leg.recipe
+        recipe = leg.entry.recipe
         leg.document = yield from self._document(recipe.ingest)
         leg.chunks = yield from self._chunks(leg, leg.document)
         leg.cut = leg.branch.issued
@@ -204,7 +206,7 @@ class _Plan:
             leg.chunks, self.question, self.client, recipe.read, leg.branch, heard=self.heard
         )
         finish(answer, leg.document, leg.chunks, recipe)
-        answer.recipe = leg.name
+        answer.recipe = leg.entry.name
         return answer
 
     def _document(self, spec: IngestSpec) -> Generator[Work, Document, Document]:
@@ -222,7 +224,7 @@ class _Plan:
         A later recipe counts the requests this took as its own. What a limit cut short is not
         shared: alone, the later recipe would have got further.
         """
-        spec, read = leg.recipe.segment, leg.recipe.read
+        spec, read = leg.entry.recipe.segment, leg.entry.recipe.read
         asks = (read.model, read.effort) if find_segmenter(spec.method).asks else None
         key = (document.blocks, spec, document.unread_pages, document.warnings, asks)
         for known, chunks, steps in self.shared:
@@ -235,14 +237,14 @@ class _Plan:
         return made
 
     def _failed(self, leg: Leg, what: Exception, began: int) -> Answer:
-        name, message = type(what).__name__, str(what)
-        warn(RecipeFailedWarning(f"recipe {leg.name!r} failed: {name}: {message}"))
-        self.trace.note(FAILED, recipe=leg.name, error=name, message=message)
+        entry, name, message = leg.entry, type(what).__name__, str(what)
+        warn(RecipeFailedWarning(f"recipe {entry.name!r} failed: {name}: {message}"))
+        self.trace.note(FAILED, recipe=entry.name, error=name, message=message)
         limit = what.reason if isinstance(what, RequestRefused) else None
         if name in _LIMITS:
             limit = _LIMITS[name][1]
         notes = {"error": message or name, "stop_reason": limit}
-        read = leg.recipe.read
+        read = entry.recipe.read
         return Answer(
             answer=SENTINEL,
             reader=read.reader,
@@ -251,7 +253,7 @@ class _Plan:
             notes={key: value for key, value in notes.items() if value is not None},
             warnings=[] if leg.chunks is None else list(leg.chunks.warnings),
             signature=reader_signature(read),
-            recipe=leg.name,
+            recipe=entry.name,
             segmentation=None if leg.chunks is None else leg.chunks.stats(),
             trace=self.trace,
             trace_steps=(began, self.trace.issued),
@@ -268,7 +270,7 @@ class _Plan:
         limits = recorded.recorded_limits or recorded.governor.limits().as_json()
         for detail in (step.detail or {} for step in recorded.steps if step.label == FAILED):
             error, reason = _LIMITS.get(str(detail.get("error")), (None, ""))
-            if error is None or detail.get("recipe") != leg.name:
+            if error is None or detail.get("recipe") != leg.entry.name:
                 continue
             if self.trace.governor.limits().at_most(reason, limits):
                 raise error(detail["message"])

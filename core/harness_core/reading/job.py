@@ -17,6 +17,7 @@ from harness_core.models.tokenizers import count_tokens, truncate_tokens
 from harness_core.ranking.embedders import Vectors
 from harness_core.reading.answers import new_answer
 from harness_core.reading.prompts import (
+    CONVERSATION,
     Purpose,
     Voice,
     fence,
@@ -109,7 +110,8 @@ class Job:
         asked = count_tokens(self.question, self.model)
         again = 0 if (restate or self.spec.restate) == "never" else asked
         system = count_tokens(self.voice.system(purpose, cite=cite), self.model)
-        overhead = asked + system + again + OVERHEAD
+        before = count_tokens("".join(self._before()), self.model)
+        overhead = asked + system + again + before + OVERHEAD
         return budget(self.model, self.spec.max_answer_tokens, overhead).input
 
     def fit(
@@ -203,11 +205,17 @@ class Job:
         if self.restates(body):
             fenced = f"{question_line(self.question)}\n\n{fenced}"
         messages = system_and(
-            self.voice.system("answer", cite=cite), fenced, question_line(self.question)
-        )
+            self.voice.system("answer", cite=cite), *self._before(), fenced,
+            question_line(self.question),
+        )  # fmt: skip
         return self.request(
             label, messages, cap or self.spec.max_answer_tokens, final=final, task=task
         )
+
+    def _before(self) -> list[str]:
+        """The conversation before the question, as an answering prompt shows it."""
+        said = self.spec.conversation
+        return [f"{CONVERSATION}\n{fence('conversation', said)}"] if said else []
 
     def asking(
         self,

@@ -105,6 +105,9 @@ _STEP_VERIFY = (
     "its chunk number."
 )
 _STYLE = "Follow these notes on style as far as the rules allow: {instructions}"
+CONVERSATION = (
+    "Earlier messages. They tell what the question refers to; they are no excerpt and no source."
+)
 _BUILT_ON: dict[str, str] = {"step": "answer", "adjudicate": "merge"}
 _ROUND = str.maketrans("[]", "()")
 _HEAD_CHARS = 200

@@ -38,6 +38,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 class ReadSpec(BaseModel):
     """Settings of a read. Caps are tokens of one reply.
 
+    ``conversation`` is what was said before, for what the question refers to; never a source.
     ``model`` None is the client's; ``skim_model`` and ``summary_model`` are cheaper ones for the
     per-chunk stages. ``instructions`` (style, language, format) go with answering and merging.
     ``effort`` is one value or one per stage. ``premise`` checks what the question takes for
@@ -56,6 +57,7 @@ class ReadSpec(BaseModel):
     reader: str = "map_reduce"
     model: str | None = None
     instructions: str | None = None
+    conversation: str | None = None
     temperature: float | None = None
     max_answer_tokens: int = 1500
     max_chunk_tokens: int = 700

@@ -11,13 +11,13 @@ from harness_core.calls.api import run_flow
 from harness_core.calls.governor import Governor
 from harness_core.calls.trace import Trace
 from harness_core.clients.mock import MockClient
-from harness_core.documents.types import Chunks
+from harness_core.documents.types import Chunk, Chunks
 from harness_core.messages import SENTINEL
+from harness_core.models.tokenizers import count_tokens
 from harness_core.reading.flow import make_job, read_flow
 from harness_core.reading.prompts import NONE
 from harness_core.reading.registry import checked_answer, find_reader
 from harness_core.reading.spec import ReadSpec
-from harness_core.segmenting.chunks import new_chunks
 
 QUESTION = "What was the revenue of the Maple unit in 2024?"
 _UNITS = ("Alder", "Birch", "Cedar", "Hazel", "Maple", "Rowan")
@@ -72,12 +72,18 @@ class Probe:
 
 def chunks_of_length(sentences: int = 1) -> Chunks:
     """Six chunks under three headings; ``sentences`` long, each with a figure of its own."""
+    more = "Its costs were stable. " * sentences
     texts = [
-        f"Revenue of the {unit} unit was {number}.2 million dollars in 2024. "
-        + "Its costs were stable. " * sentences
+        f"Revenue of the {unit} unit was {number}.2 million dollars in 2024. {more}"
         for number, unit in enumerate(_UNITS, 41)
     ]
-    return new_chunks(texts, section=["Sales", "Sales", "Costs", "Costs", "Outlook", "Outlook"])
+    sections = ("Sales", "Sales", "Costs", "Costs", "Outlook", "Outlook")
+    return Chunks(
+        chunks=tuple(
+            Chunk(chunk_id=number, text=text, tokens=count_tokens(text), section=section)
+            for number, (text, section) in enumerate(zip(texts, sections, strict=True), 1)
+        )
+    )
 
 
 def ids() -> set[int]:

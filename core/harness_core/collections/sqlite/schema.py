@@ -1,0 +1,114 @@
+"""The tables, and how an older file becomes a newer one. A step, once released, never changes."""
+
+import sqlite3
+from typing import Final
+
+from harness_core.errors import CacheError, MissingDepError
+
+APPLICATION: Final = 0x48435331  # "HCS1" in the file's header
+
+_STEPS: Final = (
+    """
+    CREATE TABLE namespace(
+      id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_us INTEGER NOT NULL);
+    CREATE TABLE collection(
+      number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+      namespace TEXT NOT NULL REFERENCES namespace(id) ON DELETE CASCADE, name TEXT NOT NULL,
+      access TEXT NOT NULL, fields TEXT NOT NULL, created_us INTEGER NOT NULL,
+      generation INTEGER NOT NULL DEFAULT 0, UNIQUE(namespace, name));
+    CREATE TABLE blob(sha256 TEXT PRIMARY KEY, data BLOB NOT NULL);
+    CREATE TABLE file(
+      id INTEGER PRIMARY KEY AUTOINCREMENT, fid TEXT NOT NULL UNIQUE,
+      collection INTEGER NOT NULL REFERENCES collection(number) ON DELETE CASCADE,
+      path TEXT NOT NULL, content_type TEXT NOT NULL, bytes INTEGER NOT NULL,
+      sha256 TEXT NOT NULL, status TEXT NOT NULL, error TEXT, metadata TEXT NOT NULL,
+      created_us INTEGER NOT NULL, updated_us INTEGER NOT NULL,
+      claim TEXT, lease_us INTEGER, attempts INTEGER NOT NULL DEFAULT 0,
+      pieces INTEGER NOT NULL DEFAULT 0, words INTEGER NOT NULL DEFAULT 0,
+      characters INTEGER NOT NULL DEFAULT 0);
+    CREATE INDEX file_path ON file(collection, path);
+    CREATE INDEX file_blob ON file(sha256);
+    CREATE INDEX file_waiting ON file(status, lease_us) WHERE status IN ('pending', 'processing');
+    CREATE TABLE meta(
+      file INTEGER NOT NULL REFERENCES file(id) ON DELETE CASCADE, key TEXT NOT NULL, value,
+      PRIMARY KEY(file, key)) WITHOUT ROWID;
+    CREATE TABLE allowed(
+      principal TEXT NOT NULL, file INTEGER NOT NULL REFERENCES file(id) ON DELETE CASCADE,
+      PRIMARY KEY(principal, file)) WITHOUT ROWID;
+    CREATE INDEX allowed_file ON allowed(file);
+    CREATE TABLE body(file INTEGER PRIMARY KEY REFERENCES file(id) ON DELETE CASCADE, text TEXT);
+    CREATE TABLE chunk(
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      file INTEGER NOT NULL REFERENCES file(id) ON DELETE CASCADE,
+      start INTEGER NOT NULL, stop INTEGER NOT NULL, first_page INTEGER, last_page INTEGER,
+      section TEXT, words INTEGER NOT NULL);
+    CREATE INDEX chunk_file ON chunk(file, start);
+    CREATE TABLE outbox(
+      seq INTEGER PRIMARY KEY AUTOINCREMENT,
+      collection INTEGER NOT NULL REFERENCES collection(number) ON DELETE CASCADE,
+      type TEXT NOT NULL, payload TEXT NOT NULL, at_us INTEGER NOT NULL);
+    CREATE INDEX outbox_collection ON outbox(collection, seq);
+    CREATE TABLE secret(name TEXT PRIMARY KEY, value BLOB NOT NULL);
+    CREATE TABLE api_key(
+      id TEXT PRIMARY KEY, kind TEXT NOT NULL, mac BLOB NOT NULL, grants TEXT NOT NULL,
+      created_us INTEGER NOT NULL, expires_us INTEGER, revoked_us INTEGER);
+    """,
+)
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the file to the newest form, or leave it as it is.
+
+    Raises:
+        CacheError: the file is another program's, or newer than this one.
+        MissingDepError: this SQLite has no FTS5.
+    """
+    _require_fts5(connection)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = _version(connection)
+        for number, step in enumerate(_STEPS[version:], version + 1):
+            for statement in filter(str.strip, step.split(";")):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    owner = connection.execute("PRAGMA application_id").fetchone()[0]
+    used = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if used and owner != APPLICATION:
+        raise CacheError("the file is no store of collections")
+    if version > len(_STEPS):
+        raise CacheError("the store was written by a newer version of this package")
+    return version
+
+
+def _require_fts5(connection: sqlite3.Connection) -> None:
+    try:
+        connection.execute("CREATE VIRTUAL TABLE temp.fts5_is_there USING fts5(word)")
+        connection.execute("DROP TABLE temp.fts5_is_there")
+    except sqlite3.OperationalError:
+        raise MissingDepError(
+            "collections need an SQLite with FTS5, which this one lacks"
+        ) from None
+
+
+def make_index(connection: sqlite3.Connection, number: int) -> None:
+    """The index of one collection: no other one's terms are counted in it."""
+    connection.execute(f"CREATE VIRTUAL TABLE fts_{number} USING fts5(words, tokenize='ascii')")
+    for kind in ("row", "instance"):
+        connection.execute(
+            f"CREATE VIRTUAL TABLE {kind}_{number} USING fts5vocab('fts_{number}', '{kind}')"
+        )
+
+
+def drop_index(connection: sqlite3.Connection, number: int) -> None:
+    """Remove the index of one collection."""
+    for name in ("row", "instance", "fts"):
+        connection.execute(f"DROP TABLE IF EXISTS {name}_{number}")

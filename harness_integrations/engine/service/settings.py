@@ -1,0 +1,36 @@
+"""How much the service takes on, and how long it waits."""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import anyio
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """What the service waits by; tests bring their own."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSettings:
+    """Limits of the service. Times are seconds, sizes bytes.
+
+    An answer has ``answer_seconds`` from the end of its body, ``image_seconds`` with an image.
+    ``running`` answers run at once and ``waiting`` more wait for their turn; the next is told to
+    come back. A body may pause ``body_pause_seconds`` and take ``body_seconds``.
+    """
+
+    answer_seconds: float = 45.0
+    image_seconds: float = 90.0
+    body_pause_seconds: float = 30.0
+    body_seconds: float = 60.0
+    running: int = 16
+    waiting: int = 64
+    upload_bytes: int = 100 * 1024 * 1024
+    heartbeat_seconds: float = 15.0
+    poll_seconds: float = 0.25
+    clock: Clock = field(default_factory=Clock)

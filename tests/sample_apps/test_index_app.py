@@ -1,0 +1,32 @@
+"""A LlamaIndex index with a query engine and a function-calling agent, made from Settings."""
+
+import asyncio
+
+from harness_integrations.pytest_plugin.recorder import HarnessRecording
+from tests.sample_apps import index_app
+from tests.support.openai_server import OpenAIServer
+
+
+def test_the_archive_answers(harness_recording: HarnessRecording, server: object) -> None:
+    harness_recording.settings(llm=index_app.make_llm, embed_model=index_app.make_embedding)
+    engine = index_app.archive().as_query_engine(similarity_top_k=1, streaming=True)
+    response = engine.query("How many does the Dunlin carry?")
+    pieces = list(response.response_gen)
+    assert "120 passengers" in "".join(pieces)
+    assert len(pieces) > 3
+
+
+def test_the_agent_looks_things_up(
+    harness_recording: HarnessRecording, server: OpenAIServer | None
+) -> None:
+    if server is not None:
+        server.queue_tool_calls(("look_up", {"question": "When was the Heron built?"}))
+        server.queue(text="The Heron was built in 1987.")
+        server.queue(text="In 1987, the archive says.")
+    harness_recording.settings(llm=index_app.make_llm, embed_model=index_app.make_embedding)
+
+    async def ask() -> str:
+        agent = index_app.agent(index_app.archive())
+        return str(await agent.run("How old is the Heron?"))
+
+    assert asyncio.run(ask()) == "In 1987, the archive says."

@@ -3,17 +3,19 @@
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
+OFFLINE ?= .venv-offline
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JOBS ?= 2
 QUESTION ?= How many passengers can the Dunlin carry?
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-standard check format bench docs soak clean
+.PHONY: help demo test test-standard test-offline check format bench docs soak clean
 
 help:
 	@echo "make demo    answer a question from the bundled PDF, with evidence and a bill"
 	@echo "make test    run the tests"
+	@echo "make test-offline  replay the sample apps without provider packages, keys or sockets"
 	@echo "make check   lint, format, types, import contracts"
 	@echo "make bench   measure against other packages (ratios in one run)"
 	@echo "make docs    build the documentation"
@@ -45,6 +47,19 @@ test: $(VENV)/.test test-standard
 test-standard: $(VENV)/.test
 	$(BIN)/python -m pytest -c tests/standard/pytest.ini --rootdir . tests/standard
 
+$(OFFLINE)/.made: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed"; exit 1; }
+	$(PYTHON) -m venv $(OFFLINE)
+	$(OFFLINE)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt \
+		--editable ".[langchain,langchain-agents,llama-index]" "pytest>=9.0.3,<10"
+	@touch $@
+
+test-offline: $(OFFLINE)/.made
+	@$(OFFLINE)/bin/python -c 'import importlib.util as u; \
+		found = [n for n in ("openai", "langchain_openai") if u.find_spec(n)]; assert not found, found'
+	$(OFFLINE)/bin/python -m pytest -c tests/sample_apps/offline.ini --rootdir . \
+		--confcutdir tests/sample_apps tests/sample_apps --harness-record=none --harness-strict
+
 check: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -66,4 +81,4 @@ soak: $(VENV)/.test
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(JOBS) -m "not service" tests
 
 clean:
-	rm -rf $(VENV) site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OFFLINE) site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -14,6 +14,7 @@ ROOMS = (
     "segmenting",
     "overhead",
     "replaying",
+    "recordings",
     "quotations",
     "langchain",
     "llama_index",

@@ -16,6 +16,7 @@ from harness_core.messages import BaseClient, Reply, Texts
 from harness_core.messages import Embeddings as Vectors
 from harness_integrations.langchain.asking import model_name
 from harness_integrations.langchain.errors import GovernedRefusal, raise_failed
+from harness_integrations.langchain.reaching import Governed
 from harness_integrations.shared.failures import failure_facts
 from harness_integrations.shared.governing import governed_trace, need_asyncio
 from harness_integrations.shared.retries import without_retries
@@ -26,7 +27,7 @@ AT_ONCE = 64
 QUERY, DOCUMENTS = "embed.query", "embed.documents"
 
 
-class GovernedEmbeddings(Embeddings):
+class GovernedEmbeddings(Embeddings, Governed):
     """``bound`` under limits: its requests are checked, priced and recorded like a chat model's.
 
     ``model`` is the id it is priced as (none: the one ``bound`` names). A provider that reports no

@@ -4,7 +4,7 @@
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, closing
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -26,11 +26,15 @@ from harness_core.flows.streaming import astream, stream
 from harness_core.flows.types import Drive
 from harness_core.messages import BaseClient, Outcome, Reply
 from harness_integrations.langchain.asking import asked_of, model_name
+from harness_integrations.langchain.embeddings import GovernedEmbeddings
 from harness_integrations.langchain.errors import GovernedRefusal, as_model_error, raise_failed
+from harness_integrations.langchain.reaching import Governed, Reach
 from harness_integrations.langchain.replies import chunks_of, joined, result_of
 from harness_integrations.langchain.sending import BoundClient
 from harness_integrations.langchain.walking import rebound
 from harness_integrations.shared.governing import governed_trace, need_asyncio
+
+T = TypeVar("T")
 
 MARK = "harness_trace"
 """Metadata name under which a governed model's runs say which trace records them."""
@@ -41,7 +45,7 @@ TAKEN_OVER = (
 )  # fmt: skip
 
 
-class GovernedChatModel(BaseChatModel):
+class GovernedChatModel(BaseChatModel, Governed):
     """``bound`` under limits: each request is checked before it leaves, priced and recorded.
 
     A request belongs to ``trace``, else to the ``governed_run`` around it, else to the trace that
@@ -183,9 +187,7 @@ class GovernedChatModel(BaseChatModel):
 
     def with_fallbacks(self, fallbacks: Sequence[Runnable[Any, Any]], **kwargs: Any) -> Any:
         """Fallbacks under the same limits: one that was not would be asked after a refusal."""
-        from harness_integrations.langchain.governing import govern
-
-        same = [govern(one, trace=self.own_trace, governor=self.governor) for one in fallbacks]
+        same = [self._likewise(one) for one in fallbacks]
         return super().with_fallbacks(same, **kwargs)
 
     def configurable_fields(self, **kwargs: Any) -> Any:
@@ -199,15 +201,17 @@ class GovernedChatModel(BaseChatModel):
 
     def configurable_alternatives(self, which: Any, **kwargs: Any) -> Any:
         """Alternatives under the same limits."""
-        from harness_integrations.langchain.governing import govern
-
         same: dict[str, Any] = {
-            name: govern(one, trace=self.own_trace, governor=self.governor)
-            if isinstance(one, Runnable)
-            else one
+            name: self._likewise(one) if isinstance(one, Runnable) else one
             for name, one in kwargs.items()
         }
         return super().configurable_alternatives(which, **same)
+
+    def _likewise(self, runnable: T) -> T:
+        """Another runnable under this model's budget."""
+        given = {"trace": self.own_trace, "governor": self.governor}
+        reach = Reach(given, model=GovernedChatModel, embeddings=GovernedEmbeddings)
+        return reach.govern(runnable)
 
     # --- what it does ---------------------------------------------------------------------------
 

@@ -82,7 +82,8 @@ class DocumentReader(RunnableSerializable[Any, Any]):
         GovernedRefusal: a limit was reached under ``on_limit="error"``.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    # a mistyped limit must not be a limit that is silently not there
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     llm: Runnable[Any, Any]
     reader: str = "map_reduce"
@@ -126,7 +127,7 @@ class DocumentReader(RunnableSerializable[Any, Any]):
 
     def governed_by(self, **given: Any) -> Self:
         """The reader under a budget, unless it has one."""
-        if self.trace is not None or self.governor is not None:
+        if self.trace is not None or self.governor is not None or self._sender().governed:
             return self
         known = {name: value for name, value in given.items() if value is not None}
         return self.model_copy(update=known)
@@ -235,6 +236,7 @@ class DocumentReader(RunnableSerializable[Any, Any]):
     async def _atransform(
         self, given: AsyncIterator[Any], run_manager: Any, config: RunnableConfig
     ) -> AsyncIterator[Any]:
+        need_asyncio("DocumentReader")
         task = self._task(_summed([one async for one in given]), config)
         spoken, answers = _Spoken(silent=task.spec.premise), list[Answer]()
         source = atext_stream(lambda say: self._aread(task, spoken.through(say)), answers.append)
@@ -306,7 +308,7 @@ class DocumentReader(RunnableSerializable[Any, Any]):
     def _trace(self) -> Trace | None:
         """The budget of a read made here and now; None for a fresh one per call."""
         governed = self._sender().governed
-        if governed is None:
+        if governed is None or (governed.own_trace is None and governed.governor is None):
             return trace_for(self.trace, self.governor)
         same_trace = self.trace in (None, governed.own_trace)
         same_governor = self.governor in (None, governed.governor)

@@ -2,18 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from harness_core.calls import keys
 from harness_core.calls.governor import Governor
 from harness_core.calls.recording import Recording
-from harness_core.calls.replay import ReplayClient
 from harness_core.calls.trace import Trace
-from harness_core.config import setting
-from harness_core.messages import Request
 from harness_integrations.shared.extras import needs
+from harness_integrations.shared.recorded import RecordedClient
 
 with needs("langchain", "langchain_core"):
     from langchain_core.language_models import BaseChatModel
@@ -53,7 +49,7 @@ class ReplayChatModel(GovernedChatModel):
         governor: Governor | None = None,
         **fields: Any,
     ) -> None:
-        client = RecordedClient(trace_or_path, on_exhausted=on_exhausted, fill=like is None)
+        client = RecordedClient(trace_or_path, CODEC, on_exhausted=on_exhausted, fill=like is None)
         bound = like if like is not None else UnsentChatModel(model=client.model)
         if trace is None and governor is None:
             recorded = client.recording.trace
@@ -64,14 +60,14 @@ class ReplayChatModel(GovernedChatModel):
         self._client = client
 
     @property
-    def client(self) -> "RecordedClient":
+    def client(self) -> RecordedClient:
         """What answers for this model."""
         if not isinstance(self._client, RecordedClient):
             raise TypeError("a replay model answers from its recording alone")
         return self._client
 
     @property
-    def replay(self) -> "RecordedClient":
+    def replay(self) -> RecordedClient:
         """What answers a reader that is given this model."""
         return self.client
 
@@ -89,10 +85,7 @@ class ReplayChatModel(GovernedChatModel):
         Raises:
             AssertionError: some were not; the message shows what they answer.
         """
-        unused = self.client.unused()
-        if unused:
-            shown = "; ".join(repr(text[:60]) for text in unused[:5])
-            raise AssertionError(f"{len(unused)} recorded replies were never asked for: {shown}")
+        self.client.assert_all_used()
 
     def _should_stream(self, *, async_api: bool, run_manager: Any = None, **kwargs: Any) -> bool:
         return BaseChatModel._should_stream(  # noqa: SLF001 - past the model it is like
@@ -101,62 +94,6 @@ class ReplayChatModel(GovernedChatModel):
 
     def _pieces(self, result: ChatResult) -> Iterator[ChatGenerationChunk]:
         return chunks_of(result, words=self.chunks == "words")
-
-
-class RecordedClient(ReplayClient):
-    """A replay that hands out LangChain's own results, one request at a time."""
-
-    codec = CODEC
-
-    def __init__(
-        self,
-        source: Source,
-        *,
-        on_exhausted: Literal["error", "flag"] = "error",
-        fill: bool = False,
-    ) -> None:
-        super().__init__(source, on_exhausted=on_exhausted)
-        self._settings = _settings_of(self) if fill else []
-
-    def adapted(self, request: Request) -> Request:
-        """The request with the recorded run's own settings, where it names none."""
-        for settings in self._settings:
-            mine = {k: v for k, v in settings.items() if getattr(request, k) in (None, ())}
-            candidate = replace(request, **mine)
-            temperature = candidate.temperature
-            key = keys.replay_key(
-                keys.message_bytes(candidate),
-                candidate,
-                model=candidate.model or self.model,
-                temperature=setting("temperature") if temperature is None else temperature,
-            )
-            if self.recording.holds(key):
-                return candidate
-        return request
-
-    def unused(self) -> list[str]:
-        """The recorded replies that were never asked for, by the last line of their prompts."""
-        found: list[str] = []
-        for drawer in self.recording._drawers.values():  # noqa: SLF001 - there is no public way
-            rest = drawer.ordered[drawer.taken :]
-            found += [step.prompt[-1].content if step.prompt else "" for step in rest]
-        return found
-
-
-def _settings_of(client: ReplayClient) -> list[dict[str, Any]]:
-    """The different settings of the recorded requests, in recorded order."""
-    found: list[dict[str, Any]] = []
-    for step in client.recording.steps:
-        settings = {
-            "model": step.model,
-            "max_output": step.params.get("max_output_asked"),
-            "temperature": step.params.get("temperature"),
-            "effort": step.params.get("effort"),
-            "stop": tuple(step.params.get("stop") or ()),
-        }
-        if settings not in found:
-            found.append(settings)
-    return found
 
 
 @contextmanager
@@ -174,4 +111,4 @@ def record(model_or_runnable: R, path: str | Path, **limits: Any) -> Iterator[R]
         trace.close()
 
 
-__all__ = ["RecordedClient", "ReplayChatModel", "record"]
+__all__ = ["ReplayChatModel", "record"]

@@ -33,11 +33,8 @@ if TYPE_CHECKING:
     )
     from harness_integrations.llama_index.gate import RequestGate, install_gate
     from harness_integrations.llama_index.governed import GovernedLLM, govern_llm
-    from harness_integrations.llama_index.handlers import (
-        TraceEventHandler,
-        TraceSpanHandler,
-        instrument,
-    )
+    from harness_integrations.llama_index.handlers import TraceEventHandler, TraceSpanHandler
+    from harness_integrations.llama_index.instrumenting import instrument
     from harness_integrations.llama_index.legacy import TraceCallbackHandler
     from harness_integrations.llama_index.nodes import Citation
     from harness_integrations.llama_index.postprocessors import (
@@ -123,7 +120,7 @@ _HOMES = {
     "govern_llm": "harness_integrations.llama_index.governed",
     "governed_run": "harness_core.calls.ambient",
     "install_gate": "harness_integrations.llama_index.gate",
-    "instrument": "harness_integrations.llama_index.handlers",
+    "instrument": "harness_integrations.llama_index.instrumenting",
     "verify_response_citations": "harness_integrations.llama_index.citations",
 }
 

@@ -14,7 +14,9 @@ from harness_core.flows.ask import ask_vectors
 from harness_core.flows.types import Flow
 from harness_core.messages import BaseClient, Embeddings, Reply, Texts
 from harness_integrations.llama_index.asking import model_name
+from harness_integrations.llama_index.bound import BudgetBound
 from harness_integrations.llama_index.errors import raise_failed
+from harness_integrations.llama_index.loops import PerLoop
 from harness_integrations.shared.failures import failure_facts
 from harness_integrations.shared.governing import governed_trace, need_asyncio
 from harness_integrations.shared.retries import quiet_client
@@ -23,7 +25,7 @@ E = TypeVar("E", bound=BaseEmbedding)
 QUERY, TEXTS = "embed.query", "embed.documents"
 
 
-class GovernedEmbedding(BaseEmbedding):
+class GovernedEmbedding(BudgetBound, BaseEmbedding):
     """``bound`` under limits: its requests are checked, priced and recorded like an LLM's.
 
     ``model`` is the id it is priced as (none: the one ``bound`` names). A provider that reports no
@@ -109,6 +111,7 @@ class EmbeddingClient(BaseClient):
 
     def __init__(self, bound: BaseEmbedding, model: str) -> None:
         self.bound = _tried_once(bound)
+        self._loops: PerLoop[BaseEmbedding] = PerLoop()
         self.model = self.embedding_model = model
 
     def embed(self, request: Texts, /) -> Embeddings:
@@ -123,10 +126,11 @@ class EmbeddingClient(BaseClient):
     async def aembed(self, request: Texts, /) -> Embeddings:
         """The async twin of ``embed``, on asyncio."""
         need_asyncio("a LlamaIndex embedding")
+        bound = self._loops.here(self.bound)
         try:
             if request.label == QUERY:
-                return _vectors([await self.bound._aget_query_embedding(request.texts[0])])  # noqa: SLF001
-            return _vectors(await self.bound._aget_text_embeddings(list(request.texts)))  # noqa: SLF001
+                return _vectors([await bound._aget_query_embedding(request.texts[0])])  # noqa: SLF001
+            return _vectors(await bound._aget_text_embeddings(list(request.texts)))  # noqa: SLF001
         except Exception as error:  # noqa: BLE001 - as above
             return Embeddings(ok=False, **failure_facts(error))
 

@@ -22,7 +22,6 @@ from llama_index.core.schema import (
 from harness_core.errors import BadSettingError
 from harness_core.models.tokenizers import count_tokens
 from harness_core.reading.preflight import Estimate
-from harness_integrations.llama_index.nodes import hand_over
 from harness_integrations.llama_index.synthesizer import ReaderSynthesizer
 
 CHUNK_TOKENS = 1000
@@ -120,8 +119,7 @@ class ReaderQueryEngine(BaseQueryEngine):
         """
         reading = self._synthesizer.reading
         nodes = self.retrieve(QueryBundle(question))
-        handed = hand_over(nodes, reading.spec, reading.client.model)
-        return reading.estimate(question, handed.chunks)
+        return reading.estimate(question, self._synthesizer.hand_over(nodes).chunks)
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {"response_synthesizer": self._synthesizer}

@@ -44,12 +44,12 @@ from harness_core.flows.streaming import ABANDONED, advance
 from harness_core.flows.types import Drive, Send, Wait
 from harness_core.messages import Outcome, Reply
 from harness_integrations.llama_index.asking import asked_of, model_name
-from harness_integrations.llama_index.client import LlamaIndexClient
 from harness_integrations.llama_index.errors import raise_failed, told
 from harness_integrations.llama_index.governed import GovernedLLM
-from harness_integrations.llama_index.handlers import raised_by
+from harness_integrations.llama_index.handlers import raised_by, watched
 from harness_integrations.llama_index.observing import observer_of
 from harness_integrations.llama_index.replies import joined, read_response
+from harness_integrations.llama_index.sending import LLMClient
 from harness_integrations.shared.failures import failed_reply
 from harness_integrations.shared.governing import governed_trace
 
@@ -68,9 +68,7 @@ class RequestGate(BaseRateLimiter):
         self.trace = trace
         self.before = target.rate_limiter
         self._target = target
-        self._client = (
-            LlamaIndexClient(target, allow_uncapped=True) if isinstance(target, LLM) else None
-        )
+        self._client = LLMClient(target, allow_uncapped=True) if isinstance(target, LLM) else None
         self._open: dict[str, Drive[Outcome]] = {}
         self._pieces: dict[str, list[Any]] = {}
         self._embedding: set[str] = set()
@@ -93,7 +91,8 @@ class RequestGate(BaseRateLimiter):
         if isinstance(event, EmbeddingEndEvent):
             if key in self._embedding:
                 self._embedding.discard(key)
-                observer_of(self.trace).embedded(event.chunks, model_name(self._target))
+                if not watched(self.trace):
+                    observer_of(self.trace).embedded(event.chunks, model_name(self._target))
         elif isinstance(event, (LLMChatInProgressEvent, LLMCompletionInProgressEvent)):
             if key in self._open:
                 self._pieces.setdefault(key, []).append(event.response)
@@ -125,6 +124,7 @@ class RequestGate(BaseRateLimiter):
     def _admit_request(self, key: str, given: Any, kwargs: dict[str, Any]) -> None:
         if self._client is None:
             return
+        observer_of(self.trace).forget(key)  # it is recorded here
         request = asked_of(self._target, given, kwargs)
         flow = exchange(request, Run(self._client, self.trace))
         try:

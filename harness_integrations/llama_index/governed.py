@@ -37,10 +37,11 @@ from harness_core.flows.types import Drive
 from harness_core.messages import Outcome, Reply, Request
 from harness_core.models import current_tokenizer
 from harness_integrations.llama_index.asking import asked_of, own_settings
-from harness_integrations.llama_index.client import LlamaIndexClient
+from harness_integrations.llama_index.bound import BudgetBound
 from harness_integrations.llama_index.errors import raise_failed, told
 from harness_integrations.llama_index.messages import as_chat, as_completion
 from harness_integrations.llama_index.replies import Broken, joined
+from harness_integrations.llama_index.sending import LLMClient
 from harness_integrations.shared.governing import governed_trace
 
 R = TypeVar("R", ChatResponse, CompletionResponse)
@@ -48,7 +49,7 @@ NOTE = "llama_index.llm"
 """Label of the step that says which LLM a trace's requests went to."""
 
 
-class GovernedLLM(FunctionCallingLLM):
+class GovernedLLM(BudgetBound, FunctionCallingLLM):
     """``llm`` under limits: every request is checked before it is sent, priced and recorded.
 
     The budget is that of ``trace``, else of the ``governed_run`` around the call, else the one
@@ -84,7 +85,7 @@ class GovernedLLM(FunctionCallingLLM):
         trace_for(trace, governor)
         if isinstance(llm, GovernedLLM):
             raise BadSettingError("this LLM is governed already; govern_llm() leaves it as it is")
-        client = LlamaIndexClient(llm, cache=response_cache, allow_uncapped=allow_uncapped)
+        client = LLMClient(llm, cache=response_cache, allow_uncapped=allow_uncapped)
         super().__init__(
             llm=llm,
             allow_uncapped=allow_uncapped,

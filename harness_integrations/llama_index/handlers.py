@@ -5,8 +5,6 @@ They see, and cannot limit: the dispatcher swallows whatever a handler raises.
 
 import sys
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from inspect import BoundArguments
 from time import perf_counter
 from typing import Any
@@ -45,6 +43,8 @@ class TraceEventHandler(BaseEventHandler):
     A request governed under the same trace is left to it. A stream that is closed early is
     ``cancelled``; a failed request has its error. Usage that no provider reported is counted here.
     ``include_prompts=False`` keeps texts out of the trace, ``redact`` changes them on the way in.
+    Beside a ``TraceSpanHandler`` (``instrument`` installs both) it also knows a request made while
+    a stream is open from one that is a part of another.
     """
 
     _observer: Observer = PrivateAttr()
@@ -55,8 +55,7 @@ class TraceEventHandler(BaseEventHandler):
     ) -> None:
         super().__init__()
         self._observer = observer_of(trace)
-        self._observer.include_prompts = include_prompts
-        self._observer.redact = redact
+        self._observer.limit_content(include_prompts=include_prompts, redact=redact)
 
     @classmethod
     def class_name(cls) -> str:
@@ -185,58 +184,14 @@ class TraceSpanHandler(BaseSpanHandler[TraceSpan]):
         return span
 
 
-@contextmanager
-def instrument(
-    trace: Trace,
-    *,
-    dispatcher: Any = None,
-    legacy: bool = False,
-    include_prompts: bool = True,
-    redact: Redact | None = None,
-) -> Iterator[Trace]:
-    """Write what LlamaIndex does inside into ``trace``; the handlers go again at the end.
-
-    They are added to ``dispatcher`` (none: the root one), with ``legacy`` to
-    ``Settings.callback_manager`` as well, at most one of a kind per trace; what others added stays.
-    Streams that nobody read to an end are recorded as open.
-    """
-    root = get_dispatcher() if dispatcher is None else dispatcher
-    added: list[tuple[list[Any], Any]] = []
-    if not any(_is(one, TraceEventHandler, trace) for one in root.event_handlers):
-        handler = TraceEventHandler(trace, include_prompts=include_prompts, redact=redact)
-        added.append((root.event_handlers, handler))
-    if not any(_is(one, TraceSpanHandler, trace) for one in root.span_handlers):
-        added.append((root.span_handlers, TraceSpanHandler(trace)))
-    if legacy:
-        from llama_index.core import Settings
-
-        from harness_integrations.llama_index.legacy import TraceCallbackHandler
-
-        handlers = Settings.callback_manager.handlers
-        if not any(
-            isinstance(one, TraceCallbackHandler) and one.trace is trace for one in handlers
-        ):
-            added.append((handlers, TraceCallbackHandler(trace)))
-    for handlers, one in added:
-        handlers.append(one)
-    try:
-        yield trace
-    finally:
-        for handlers, one in added:
-            _remove(handlers, one)
-        if added:
-            observer_of(trace).sweep()
+def watched(trace: Trace) -> bool:
+    """Whether an event handler for the trace is installed."""
+    return any(is_of(one, TraceEventHandler, trace) for one in get_dispatcher().event_handlers)
 
 
-def _is(handler: Any, kind: type[Any], trace: Trace) -> bool:
+def is_of(handler: Any, kind: type[Any], trace: Trace) -> bool:
+    """Whether a handler is of a kind and writes into that trace."""
     return isinstance(handler, kind) and handler._observer.trace is trace  # noqa: SLF001 - our own
-
-
-def _remove(handlers: list[Any], handler: Any) -> None:
-    for place, one in enumerate(handlers):
-        if one is handler:  # by identity: pydantic objects with equal fields are equal
-            del handlers[place]
-            return
 
 
 def _described(event: LLMChatStartEvent | LLMCompletionStartEvent) -> tuple[dict[str, Any], str]:

@@ -7,6 +7,7 @@ from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.instrumentation.span import active_span_id
 
 from harness_core.calls.trace import Trace
+from harness_integrations.llama_index.handlers import watched
 from harness_integrations.llama_index.observing import Redact, described, observer_of
 
 
@@ -22,8 +23,7 @@ class TraceCallbackHandler(BaseCallbackHandler):
     ) -> None:
         super().__init__(event_starts_to_ignore=[], event_ends_to_ignore=[])
         self._observer = observer_of(trace)
-        self._observer.include_prompts = include_prompts
-        self._observer.redact = redact
+        self._observer.limit_content(include_prompts=include_prompts, redact=redact)
         self._keys: dict[str, str] = {}
         self._embedding: dict[str, str] = {}
 
@@ -72,7 +72,7 @@ class TraceCallbackHandler(BaseCallbackHandler):
                     self._observer.end(key, response)
             elif event_type == CBEventType.EMBEDDING:
                 model = self._embedding.pop(event_id, "embedding")
-                if active_span_id.get() is None or not self._instrumented():
+                if active_span_id.get() is None or not watched(self.trace):
                     self._observer.embedded(told.get(EventPayload.CHUNKS) or (), model)
 
     def start_trace(self, trace_id: str | None = None) -> None:
@@ -94,14 +94,3 @@ class TraceCallbackHandler(BaseCallbackHandler):
         given = told.get(EventPayload.PROMPT, "") if given is None else given
         self._keys[event_id] = key
         self._observer.begin(key, given, settings, model)
-
-    def _instrumented(self) -> bool:
-        """Whether the trace's event handler is installed, which tells of embeddings too."""
-        from llama_index_instrumentation import get_dispatcher
-
-        from harness_integrations.llama_index.handlers import TraceEventHandler
-
-        handlers = get_dispatcher().event_handlers
-        return any(
-            isinstance(one, TraceEventHandler) and one.trace is self.trace for one in handlers
-        )

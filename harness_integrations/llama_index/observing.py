@@ -26,10 +26,13 @@ from harness_core.flows.types import inside
 from harness_core.messages import BaseClient, Embeddings, Message, Reply, Request, Texts, Usage
 from harness_core.models.tokenizers import count_tokens, provenance
 from harness_integrations.llama_index.asking import read_request
-from harness_integrations.llama_index.client import CODEC
 from harness_integrations.llama_index.replies import Broken, Response, joined, read_response
+from harness_integrations.llama_index.sending import CODEC
 from harness_integrations.shared.failures import failed_reply
 from harness_integrations.shared.settings import is_count
+
+MOST_KNOWN = 10_000
+"""Requests of which it is remembered that they were seen."""
 
 Redact = Callable[[str], str]
 _CLOSED = (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)
@@ -58,8 +61,13 @@ class Observer:
         self.include_prompts = True
         self.redact: Redact | None = None
         self._open: dict[str, Seen] = {}
-        self._known: set[str] = set()
+        self._known: dict[str, None] = {}
         self._lock = threading.RLock()
+
+    def limit_content(self, *, include_prompts: bool, redact: Redact | None) -> None:
+        """Keep texts out or change them; once any handler asked for it, it holds for all."""
+        self.include_prompts = self.include_prompts and include_prompts
+        self.redact = redact or self.redact
 
     @property
     def unfinished(self) -> list[str]:
@@ -80,8 +88,9 @@ class Observer:
             return
         with self._lock:
             outer = self._open.get(_current.get() or "")
-            if key in self._known or (outer is not None and not outer.returned):
-                self._known.add(key)
+            known = key in self._known
+            self._remember(key)
+            if known or (outer is not None and not outer.returned):
                 return
             messages = [ChatMessage(role=MessageRole.USER, content=given)] if isinstance(
                 given, str
@@ -89,7 +98,6 @@ class Observer:
             label = "complete" if isinstance(given, str) else "chat"
             request = read_request(messages, settings, model=model, label=label)
             call = prepare(request, Watched(model), self.trace.governor.limits())
-            self._known.add(key)
             self._open[key] = Seen(call, self.trace.slot(), now(), perf_counter())
         _current.set(key)
 
@@ -138,6 +146,13 @@ class Observer:
         seen = Seen(call, self.trace.slot(), now(), perf_counter())
         self._write(seen, Embeddings(ok=True, usage=usage))
 
+    def forget(self, key: str) -> None:
+        """A request that somebody else records after all: its place is given back."""
+        with self._lock:
+            self._remember(key)
+        if (seen := self._take(key)) is not None:
+            self.trace.void(seen.slot)
+
     def sweep(self) -> None:
         """Streams that nobody read to an end: recorded as open, and nothing waits for them."""
         with self._lock:
@@ -157,6 +172,11 @@ class Observer:
             yield
         except Exception as error:  # noqa: BLE001 - whatever it is, the app goes on
             self.trace.note("handler.error", error=f"{type(error).__name__}: {error}")
+
+    def _remember(self, key: str) -> None:
+        self._known[key] = None
+        if len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
 
     def _take(self, key: str) -> Seen | None:
         with self._lock:

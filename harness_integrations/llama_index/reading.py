@@ -17,16 +17,9 @@ from harness_core.calls.progress import OnProgress, Progress
 from harness_core.calls.replay import ReplayClient
 from harness_core.calls.trace import Trace
 from harness_core.documents.types import Chunks
-from harness_core.errors import (
-    BadSettingError,
-    CallCapError,
-    CostCapError,
-    RequestRefused,
-    UnpricedModelError,
-)
-from harness_core.messages import SENTINEL, Client, OnText
+from harness_core.errors import BadSettingError
+from harness_core.messages import Client, OnText
 from harness_core.pipeline import aread, read
-from harness_core.reading.answers import new_answer
 from harness_core.reading.flow import checked_question, make_job
 from harness_core.reading.job import Job
 from harness_core.reading.preflight import Estimate, estimated
@@ -40,12 +33,11 @@ from harness_integrations.llama_index.events import (
     ReadingStepEvent,
 )
 from harness_integrations.llama_index.governed import same_trace
-from harness_integrations.shared.streaming import atext_stream, text_stream
+from harness_integrations.shared.stopped import UNAFFORDABLE, refusal_of, unaffordable
+from harness_integrations.shared.streaming import Spoken, atext_stream, text_stream
 
 _dispatcher = get_dispatcher(__name__)
 OnLimit = Literal["partial", "error"]
-_UNAFFORDABLE = (CallCapError, CostCapError, UnpricedModelError)
-_REASONS = {CallCapError: "calls", CostCapError: "cost", UnpricedModelError: "unpriced"}
 
 
 def client_of(
@@ -62,9 +54,9 @@ def client_of(
     Raises:
         BadSettingError: something that is neither.
     """
-    recorded = getattr(llm, "recorded", None)
-    if isinstance(recorded, ReplayClient):
-        return recorded
+    replay = getattr(llm, "replay", None)
+    if isinstance(replay, ReplayClient):
+        return replay
     if isinstance(llm, LLM):
         return LlamaIndexClient(
             llm, embeddings=embeddings, cache=response_cache, allow_uncapped=allow_uncapped
@@ -141,8 +133,8 @@ class Reading:
             answer = read(
                 chunks, question, self.client, spec, trace=trace, on_text=on_text, on_progress=heard
             )
-        except _UNAFFORDABLE as error:
-            answer = _unaffordable(error, question, spec, trace)
+        except UNAFFORDABLE as error:
+            answer = unaffordable(error, question, spec.reader, trace)
         return self._ended(answer, trace)
 
     async def aread(self, question: str, chunks: Chunks, on_text: OnText | None = None) -> Answer:
@@ -152,26 +144,26 @@ class Reading:
             answer = await aread(
                 chunks, question, self.client, spec, trace=trace, on_text=on_text, on_progress=heard
             )
-        except _UNAFFORDABLE as error:
-            answer = _unaffordable(error, question, spec, trace)
+        except UNAFFORDABLE as error:
+            answer = unaffordable(error, question, spec.reader, trace)
         return self._ended(answer, trace)
 
     def stream(
         self, question: str, chunks: Chunks, done: Callable[[Answer], None]
     ) -> Generator[str, None, None]:
         """The answer's text in pieces; ``done`` has the answer before the last of them."""
-        spoken, ended = _Spoken(whole=self.spec.premise), _Ended(done)
+        spoken, ended = Spoken(whole=self.spec.premise), _Ended(done)
         for piece in text_stream(lambda heard: self.read(question, chunks, heard), ended):
             if text := spoken.heard(piece):
                 yield text
-        if (text := spoken.rest(ended.answer)) or not spoken.text:
+        if (text := spoken.rest(_text(ended.answer))) or not spoken.text:
             yield text
 
     async def astream(
         self, question: str, chunks: Chunks, done: Callable[[Answer], None]
     ) -> AsyncGenerator[str, None]:
         """The async twin of ``stream``."""
-        spoken, ended = _Spoken(whole=self.spec.premise), _Ended(done)
+        spoken, ended = Spoken(whole=self.spec.premise), _Ended(done)
         source = atext_stream(lambda heard: self.aread(question, chunks, heard), ended)
         try:
             async for piece in source:
@@ -179,7 +171,7 @@ class Reading:
                     yield text
         finally:
             await source.aclose()
-        if (text := spoken.rest(ended.answer)) or not spoken.text:
+        if (text := spoken.rest(_text(ended.answer))) or not spoken.text:
             yield text
 
     def _begun(self, question: str, chunks: Chunks) -> tuple[Trace, ReadSpec, OnProgress]:
@@ -201,25 +193,10 @@ class Reading:
             reader=answer.reader, partial=answer.partial, found=answer.found, calls=totals.calls,
             usd=totals.usd, run_id=trace.run_id,
         ))  # fmt: skip
-        reason = answer.notes.get("stop_reason")
-        if self.on_limit == "error" and reason is not None:
-            raise told(_refusal(answer, str(reason), trace, self.client.model), trace)
+        refusal = refusal_of(answer, trace, self.client.model)
+        if self.on_limit == "error" and refusal is not None:
+            raise told(refusal, trace)
         return answer
-
-
-def _refusal(answer: Answer, reason: str, trace: Trace, model: str) -> RequestRefused:
-    said = trace.refusals[-1] if trace.refusals else None
-    if said is None:
-        return RequestRefused("; ".join(answer.reasons()) or reason, reason, model=model)
-    return RequestRefused(said.message, reason, said.label, said.model)
-
-
-def _unaffordable(error: Exception, question: str, spec: ReadSpec, trace: Trace) -> Answer:
-    reason = next((name for kind, name in _REASONS.items() if isinstance(error, kind)), "calls")
-    return new_answer(
-        SENTINEL, spec.reader, question, (), trace, partial=True,
-        notes={"stop_reason": reason, "reason": str(error)},
-    )  # fmt: skip
 
 
 class _Ended:
@@ -234,24 +211,5 @@ class _Ended:
         self._done(answer)
 
 
-class _Spoken:
-    """What was streamed of an answer; white space waits for what comes after it."""
-
-    def __init__(self, *, whole: bool) -> None:
-        self._whole = whole  # the answer is put together after the model spoke
-        self.text = self._waiting = ""
-
-    def heard(self, piece: str) -> str:
-        """What of a piece may be said now."""
-        if self._whole:
-            return ""
-        waiting = self._waiting + piece
-        ready = waiting.rstrip() if self.text else waiting.strip()
-        self._waiting = waiting[len(waiting.rstrip()) :]
-        self.text += ready
-        return ready
-
-    def rest(self, answer: Answer | None) -> str:
-        """What of the whole answer was not said yet."""
-        text = "" if answer is None else answer.wording()
-        return text[len(self.text) :] if text.startswith(self.text) else ""
+def _text(answer: Answer | None) -> str:
+    return "" if answer is None else answer.wording()

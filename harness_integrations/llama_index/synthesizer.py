@@ -190,6 +190,13 @@ class ReaderSynthesizer(BaseSynthesizer):
         form = await acall_json(self.reading.client, trace=answer.trace, **asked)
         return self._formed(form, answer)
 
+    def hand_over(self, nodes: Sequence[NodeWithScore]) -> Handed:
+        """Nodes as the chunks of a read."""
+        reading = self.reading
+        return hand_over(
+            nodes, reading.spec, reading.client.model, metadata_mode=self._metadata_mode
+        )
+
     def _handed(self, text_chunks: Sequence[str]) -> tuple[Handed, _Scope]:
         scope = _scope.get()
         model = self.reading.client.model
@@ -197,9 +204,7 @@ class ReaderSynthesizer(BaseSynthesizer):
             scope = _Scope(())  # called directly, with plain texts
             scope.handed = hand_over_texts(text_chunks, self.reading.spec, model)
         else:
-            scope.handed = hand_over(
-                scope.nodes, self.reading.spec, model, metadata_mode=self._metadata_mode
-            )
+            scope.handed = self.hand_over(scope.nodes)
         return scope.handed, scope
 
     def _stream(self, question: str, handed: Handed, scope: _Scope) -> Generator[str, None, None]:

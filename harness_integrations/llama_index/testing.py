@@ -25,7 +25,6 @@ with needs("llama-index", "llama_index"):
     from llama_index.core.llms.llm import ToolSelection
 
     from harness_integrations.llama_index.asking import asked_of, model_name, own_settings
-    from harness_integrations.llama_index.client import CODEC
     from harness_integrations.llama_index.errors import raise_failed
     from harness_integrations.llama_index.governed import (
         NOTE,
@@ -34,6 +33,7 @@ with needs("llama-index", "llama_index"):
         tokenizer_name,
     )
     from harness_integrations.llama_index.messages import as_chat, as_completion, tool_calls_of
+    from harness_integrations.llama_index.sending import CODEC
 
 from pydantic import PrivateAttr
 
@@ -92,7 +92,8 @@ class ReplayLLM(FunctionCallingLLM):
         manager = {} if callback_manager is None else {"callback_manager": callback_manager}
         super().__init__(chunks=chunks, **manager, **fields)
         source = client.recording.trace
-        limits = Governor(**(source.recorded_limits or {})) if governor is None else governor
+        recorded = source.recorded_limits or source.governor.limits().as_json()
+        limits = Governor(**recorded) if governor is None else governor
         self._client = client
         self._trace = trace or Trace(limits)
         self._model = client.model if like is None else model_name(like)
@@ -123,8 +124,8 @@ class ReplayLLM(FunctionCallingLLM):
         return self._model
 
     @property
-    def recorded(self) -> RecordedClient:
-        """The recording as a core client: what a reader given this LLM is answered by."""
+    def replay(self) -> RecordedClient:
+        """What answers a reader that is given this LLM."""
         return self._client
 
     @property

@@ -42,7 +42,10 @@ class ExtendedTrace(Trace):
 
     def takeover(self, replay_key: str, draw_index: int) -> Step | None:
         """The recorded step that answers this request already."""
-        return None if self.recording is None else self.recording.take(replay_key, draw_index)
+        if self.recording is None:
+            return None
+        step = self.recording.take(replay_key, draw_index)
+        return None if step is None else replace(step, cached=True)
 
 
 class HarnessRecording:
@@ -272,7 +275,7 @@ class HarnessRecording:
     def _former(self, fresh: list[Step]) -> list[Step]:
         """The recorded steps, but for those that were asked again under the same words."""
         asked = {
-            writing.kept(one, self.scrubber).get("replay_key") for one in fresh if not one.local
+            writing.kept(one, self.scrubber, {}).get("replay_key") for one in fresh if not one.local
         }
         used = self.recording.used
         steps = self.recording.trace.steps

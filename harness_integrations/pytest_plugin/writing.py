@@ -20,8 +20,8 @@ from harness_core.messages import Request
 from harness_integrations.pytest_plugin.scrubbing import Scrubber
 
 _ORDER = (
-    "trace", "step", "label", "kind", "model", "ok", "cached", "cancelled", "prompt", "response", "error",
-    "status", "finish_reason", "params", "tokens", "budget_usd", "bound_usd", "draw_index",
+    "trace", "step", "label", "kind", "model", "ok", "cached", "cancelled", "prompt", "response",
+    "error", "status", "finish_reason", "params", "tokens", "budget_usd", "bound_usd", "draw_index",
 )  # fmt: skip
 _DROPPED = frozenset({
     "started_utc", "ended_utc", "seconds", "response_id", "fingerprint", "params_sent", "attempts",
@@ -53,7 +53,8 @@ def write(
         TraceError: the folder or the file cannot be written.
     """
     lines = [_line({"trace": FORMAT, "limits": dict(limits)})]
-    lines += [_line(kept(step, scrubber)) for step in steps]
+    calls: dict[str, str] = {}
+    lines += [_line(kept(step, scrubber, calls)) for step in steps]
     lines += [_line({"refusal": scrubber.data(one.as_json())}) for one in refusals]
     beside = path.with_name(f".{path.stem[:80]}.{os.getpid()}.tmp")
     try:
@@ -91,14 +92,15 @@ def unwritable(path: Path, error: OSError) -> TraceError:
     )
 
 
-def kept(step: Step, scrubber: Scrubber) -> dict[str, Any]:
-    """A step as a recording keeps it."""
+def kept(step: Step, scrubber: Scrubber, calls: dict[str, str]) -> dict[str, Any]:
+    """A step as a recording keeps it; ``calls`` numbers the tool calls of all its steps by id."""
     if step.kind == "chat":
         step = _redacted(step, scrubber)
     plain = {k: v for k, v in step.as_json().items() if k not in _DROPPED}
     plain = {k: v for k, v in plain.items() if v or k not in _MAY_BE_EMPTY}
     if "raw" in plain:
-        plain["raw"] = _stable(plain["raw"], step.step)
+        _find_calls(plain["raw"], calls)
+        plain["raw"] = _without_run_ids(plain["raw"], calls)
     if plain.get("source") is not None:
         plain["source"] = os.path.basename(str(plain["source"]))
     return {k: v if k in _EXACT else scrubber.data(v) for k, v in plain.items() if v is not None}
@@ -113,24 +115,17 @@ def _redacted(step: Step, scrubber: Scrubber) -> Step:
     return replace(step, prompt=messages, replay_key=key)
 
 
-def _stable(raw: Any, step: str) -> Any:
-    """A framework's reply without what a provider makes anew each time; calls are numbered."""
-    calls: dict[str, str] = {}
-    _find_calls(raw, calls, step)
-    return _without_run_ids(raw, calls)
-
-
-def _find_calls(value: Any, calls: dict[str, str], step: str) -> None:
+def _find_calls(value: Any, calls: dict[str, str]) -> None:
     if isinstance(value, Mapping):
         if _CALL_SIGNS & value.keys():
             for name in _CALL_IDS:
                 if isinstance(value.get(name), str) and value[name]:
-                    calls.setdefault(value[name], f"call_{step}_{len(calls) + 1}")
+                    calls.setdefault(value[name], f"call_{len(calls) + 1}")
         for one in value.values():
-            _find_calls(one, calls, step)
+            _find_calls(one, calls)
     elif isinstance(value, (list, tuple)):
         for one in value:
-            _find_calls(one, calls, step)
+            _find_calls(one, calls)
 
 
 def _without_run_ids(value: Any, calls: Mapping[str, str]) -> Any:

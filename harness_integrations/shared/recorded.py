@@ -25,7 +25,6 @@ class RecordedClient(ReplayClient):
     ) -> None:
         super().__init__(source, on_exhausted=on_exhausted)
         self.codec = codec
-        self._keys = {step.replay_key for step in self.recording.steps}
         self._settings = _settings_of(self) if fill else []
 
     def adapted(self, request: Request) -> Request:
@@ -40,7 +39,7 @@ class RecordedClient(ReplayClient):
                 model=candidate.model or self.model,
                 temperature=setting("temperature") if temperature is None else temperature,
             )
-            if key in self._keys:
+            if self.recording.holds(key):
                 return candidate
         return request
 

@@ -96,3 +96,25 @@ async def atext_stream(
         await asyncio.wait({task})
         if not task.cancelled():
             task.exception()  # it was raised above, or nobody is there to hear it
+
+
+class Spoken:
+    """What was streamed of an answer; white space waits for what comes after it."""
+
+    def __init__(self, *, whole: bool) -> None:
+        self._whole = whole  # the answer is put together after the model spoke
+        self.text = self._waiting = ""
+
+    def heard(self, piece: str) -> str:
+        """What of a piece may be said now."""
+        if self._whole:
+            return ""
+        waiting = self._waiting + piece
+        ready = waiting.rstrip() if self.text else waiting.strip()
+        self._waiting = waiting[len(waiting.rstrip()) :]
+        self.text += ready
+        return ready
+
+    def rest(self, text: str) -> str:
+        """What of the whole answer was not said yet."""
+        return text[len(self.text) :] if text.startswith(self.text) else ""

@@ -32,6 +32,7 @@ from harness_integrations.langchain import (
     ReaderRetriever,
     UngovernedError,
     UngovernedWarning,
+    create_reader_tool,
     govern,
 )
 from tests.support.fake_chat import FakeChat
@@ -139,6 +140,14 @@ def test_a_function_without_a_model_in_it_is_no_obstacle() -> None:
     trace = Trace()
     chain = PROMPT | FakeChat() | RunnableLambda(lambda message: str(message.text).upper())
     assert govern(chain, trace=trace).invoke({"input": "hi"}) == "ECHO: HI"
+
+
+def test_a_reader_tool_counts_by_its_readers_budget() -> None:
+    trace = Trace()
+    one = create_reader_tool(DocumentReader(FakeChat(), "stuff", trace=trace))
+    assert govern(one, trace=trace).invoke({"question": "cats?", "text": "Ann has cats."})
+    with pytest.raises(UngovernedError, match="inside the function 'answer'"):
+        govern(create_reader_tool(DocumentReader(FakeChat(), "stuff")), trace=trace)
 
 
 def test_a_store_with_governed_embeddings_is_reached() -> None:

@@ -25,6 +25,7 @@ from harness_core import (
     Trace,
     governed_run,
     is_not_found,
+    list_readers,
 )
 from harness_integrations.langchain import (
     DocumentReader,
@@ -68,6 +69,25 @@ async def test_every_door_gives_the_same_answer(name: str) -> None:  # 20
     assert "".join(one.stream(ASKED)) == expected
     assert "".join(await collected(one.astream(ASKED))) == expected
     assert "".join(one.transform(iter([ASKED]))) == expected
+
+
+def many(messages: Sequence[BaseMessage]) -> str:
+    return '{"score": 8, "reason": "x", "can_answer": true, "answer": "1901", "next_query": ""}'
+
+
+@pytest.mark.filterwarnings("ignore::harness_core.HarnessWarning")
+@pytest.mark.parametrize("said", [says, many, lambda _: "NOT_IN_DOCUMENT", lambda _: "  a \n"])
+@pytest.mark.parametrize("premise", [False, True])
+@pytest.mark.parametrize("name", [row["name"] for row in list_readers()])
+def test_the_stream_of_every_reader_is_its_answer(  # 20, 28
+    name: str, premise: bool, said: Any
+) -> None:
+    more: dict[str, dict[str, Any]] = {
+        "extract": {"fields": {"year": "integer"}},
+        "screen": {"include": ("built",)},
+    }
+    one = reader(StreamingChat(reply=said), name, spec={"premise": premise, **more.get(name, {})})
+    assert "".join(one.stream(ASKED)) == one.invoke(ASKED)
 
 
 @pytest.mark.anyio
@@ -331,6 +351,18 @@ def test_a_second_budget_beside_it_is_an_error_before_anything_is_sent() -> None
     with pytest.raises(BadSettingError, match="governed already"):
         DocumentReader(model, governor=Governor())
     assert fake.asked == []
+
+
+def test_a_mistyped_limit_is_no_limit_and_says_so() -> None:
+    with pytest.raises(ValueError, match="governer"):
+        DocumentReader(FakeChat(), governer=Governor())
+
+
+def test_a_model_that_waits_for_a_run_takes_the_readers_budget() -> None:
+    trace = Trace()
+    one = DocumentReader(GovernedChatModel(FakeChat()), "stuff", trace=trace)
+    one.invoke(ASKED)
+    assert trace.calls == 1
 
 
 def test_a_reader_without_a_budget_takes_a_fresh_trace_per_call() -> None:

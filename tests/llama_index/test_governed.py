@@ -1,13 +1,15 @@
 """LLMs under limits: what is refused is not sent, what is sent is capped, priced and recorded."""
 
 import asyncio
+import copy
 import gc
+import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from llama_index.core import Settings
+from llama_index.core import MockEmbedding, Settings
 from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler, TokenCountingHandler
 from llama_index.core.llms import MockLLM
@@ -21,15 +23,14 @@ from pydantic import BaseModel
 from harness_core import Governor, RequestRefused, ResponseCache, Trace, governed_run
 from harness_core.errors import BadSettingError
 from harness_integrations.llama_index import (
+    GovernedEmbedding,
     GovernedLLM,
     GovernorRefusalEvent,
     OutputCapUnenforceable,
     govern_llm,
 )
-from tests.support.llama import Script, Uncapped, nodes, openai, user
+from tests.support.llama import KINDS, Script, Uncapped, nodes, openai, user
 from tests.support.openai_server import OpenAIServer
-
-KINDS = ("openai", "responses")
 
 
 class Ship(BaseModel):
@@ -289,11 +290,21 @@ def test_governing_twice_counts_once(server: OpenAIServer) -> None:  # 28
         GovernedLLM(llm, governor=governor)
 
 
-def test_a_copy_stays_governed(server: OpenAIServer) -> None:  # 28
-    llm = _refusing(server, "openai").model_copy()
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, GovernedLLM.model_copy])
+def test_a_copy_stays_governed(server: OpenAIServer, copied: Callable[[Any], Any]) -> None:  # 28
+    llm = copied(_refusing(server, "openai"))
     with pytest.raises(RequestRefused):
         llm.chat(user())
     assert server.requests == []
+
+
+def test_a_pickle_which_would_lose_the_budget_is_refused(mock: MockLLM) -> None:  # 28
+    for governed in (
+        GovernedLLM(mock, governor=Governor()),
+        GovernedEmbedding(MockEmbedding(embed_dim=4), governor=Governor()),
+    ):
+        with pytest.raises(TypeError, match="budget of this process"):
+            pickle.dumps(governed)
 
 
 class _Heard(BaseEventHandler):
@@ -449,3 +460,18 @@ def test_a_governed_llm_is_an_llm_that_calls_tools(llm: Any) -> None:  # 1
     assert BaseLLM.__name__ in [kind.__name__ for kind in type(governed).__mro__]
     assert governed.metadata == llm.metadata
     assert governed.model == "gpt-4o-mini"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_llm_serves_one_event_loop_after_another(server: OpenAIServer, kind: str) -> None:
+    bare = openai(server, kind, async_http_client=None)
+    llm = GovernedLLM(bare, governor=Governor())
+
+    async def ask() -> str | None:
+        said = await llm.achat(user())
+        here = llm._client._loops.here(llm._client.llm)
+        await here._aclient.close()  # its connection would outlive this loop
+        return said.message.content
+
+    assert [asyncio.run(ask()) for _ in range(3)] == ["echo: hello there"] * 3
+    assert [step.ok for step in llm.trace.requests] == [True] * 3

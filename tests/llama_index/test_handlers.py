@@ -25,7 +25,7 @@ from harness_integrations.llama_index import (
     install_gate,
     instrument,
 )
-from tests.support.llama import nodes, openai, user
+from tests.support.llama import KINDS, nodes, openai, user
 from tests.support.openai_server import OpenAIServer
 
 
@@ -257,7 +257,7 @@ def test_retrievals_are_noted_and_spans_kept() -> None:
 # --- the gate -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["openai", "responses"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_gate_limits_an_llm_that_cannot_be_replaced(server: OpenAIServer, kind: str) -> None:
     llm, trace = openai(server, kind), Trace(Governor(max_calls=3))
     with install_gate(llm, trace):
@@ -336,3 +336,24 @@ def test_a_gate_keeps_the_limiter_that_was_there() -> None:
         install_gate(GovernedLLM(llm, governor=Governor()), Trace()),
     ):
         pass
+
+
+def test_a_gate_and_handlers_of_one_trace_record_once(server: OpenAIServer) -> None:  # 31
+    llm, model, trace = openai(server), MockEmbedding(embed_dim=4), Trace(Governor(max_calls=3))
+    with instrument(trace), install_gate(llm, trace), install_gate(model, trace):
+        llm.chat(user())
+        list(llm.stream_chat(user()))
+        model.get_text_embedding("one")
+        with pytest.raises(RequestRefused):
+            llm.chat(user())
+    assert [step.step for step in trace.requests] == ["1", "2", "3"]
+    assert trace.calls == 3
+
+
+def test_leaving_content_out_holds_for_every_handler_of_a_trace(server: OpenAIServer) -> None:
+    trace, llm = Trace(), openai(server)
+    Settings.callback_manager = CallbackManager([])
+    with instrument(trace, include_prompts=False, legacy=True):
+        llm.callback_manager = Settings.callback_manager
+        llm.chat(user("a secret"))
+    assert "a secret" not in str(trace.export())

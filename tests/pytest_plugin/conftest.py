@@ -1,12 +1,13 @@
 """A small project with tests of its own, run by pytest inside a test."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np  # noqa: F401 - once per process: a run inside a test must not load it again
 import pytest
 
 import harness_integrations.pytest_plugin.recorder  # noqa: F401 - as above
+from tests.support.openai_server import OpenAIServer
 
 Run = Callable[..., pytest.RunResult]
 
@@ -45,3 +46,10 @@ def recordings(pytester: pytest.Pytester) -> Callable[[], dict[str, str]]:
         return {str(one.relative_to(pytester.path)): one.read_text() for one in files}
 
     return found
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    """A provider on this machine."""
+    with OpenAIServer() as running:
+        yield running

@@ -40,17 +40,19 @@ def test_a_miss_shows_what_changed_against_the_nearest_request_and_how_to_record
     )
     result = run("none")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines([
-        "*recording recordings/test_app/test_it.jsonl does not hold this 'call' request."
-        " Against the nearest of its 2 requests (step 2, 'call'):*",
-        "*max_output: 50 was recorded, 60 is asked*",
-        "*schema: none was recorded, * is asked*",
-        "*message 1 (user), recorded (-) and asked (+):*",
-        "* -How many passengers can the Dunlin carry?*",
-        "* +How many people can the Dunlin carry?*",
-        '*missing: pytest "test_app.py::test_it" --harness-record=new*',
-        '*anew: pytest "test_app.py::test_it" --harness-record=all*',
-    ])
+    result.stdout.fnmatch_lines(
+        [
+            "*recording recordings/test_app/test_it.jsonl does not hold this 'call' request."
+            " Against the nearest of its 2 requests (step 2, 'call'):*",
+            "*max_output: 50 was recorded, 60 is asked*",
+            "*schema: none was recorded, * is asked*",
+            "*message 1 (user), recorded (-) and asked (+):*",
+            "* -How many passengers can the Dunlin carry?*",
+            "* +How many people can the Dunlin carry?*",
+            '*missing: pytest "test_app.py::test_it" --harness-record=new*',
+            '*anew: pytest "test_app.py::test_it" --harness-record=all*',
+        ]
+    )
 
 
 def test_a_request_too_many_says_that_it_is_recorded_once(
@@ -126,9 +128,9 @@ def test_a_damaged_recording_is_named(
     path.write_text(damage(path.read_text()))
     result = run("none")
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines([
-        "*ReplayUnreadableError: the recording *test_it.jsonl cannot be read*anew: pytest*all*"
-    ])
+    result.stdout.fnmatch_lines(
+        ["*ReplayUnreadableError: the recording *test_it.jsonl cannot be read*anew: pytest*all*"]
+    )
     run("all").assert_outcomes(passed=1)
 
 

@@ -76,10 +76,12 @@ def test_none_sends_nothing_and_says_how_to_record(run: Run, pytester: pytest.Py
     app(pytester, "How many?", sent=1)
     result = run("none")
     result.assert_outcomes(failed=1, errors=0)
-    result.stdout.fnmatch_lines([
-        "*there is no recording *recordings/test_app/test_it.jsonl*",
-        '*pytest "test_app.py::test_it" --harness-record=once*',
-    ])
+    result.stdout.fnmatch_lines(
+        [
+            "*there is no recording *recordings/test_app/test_it.jsonl*",
+            '*pytest "test_app.py::test_it" --harness-record=once*',
+        ]
+    )
 
 
 def test_the_default_is_once_and_on_ci_none(

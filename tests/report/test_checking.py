@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness_core import (
     ExtractiveClient,
@@ -134,3 +136,31 @@ def test_a_sum_that_does_not_add_up_is_named(
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="cannot be read"):
         check_trace(tmp_path / "none.jsonl")
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 10**9) | st.floats(-1, 9) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=3,
+)  # fmt: skip
+_NAMES = st.sampled_from([
+    "trace", "step", "intent", "void", "amend", "absorb", "after", "steps", "refusal", "tokens",
+    "prompt", "summary", "lost", "refusals", "started_utc", "ended_utc", "budget_usd", "attempts",
+])  # fmt: skip
+
+
+@given(place=st.integers(0, 8), name=_NAMES, value=_VALUES, whole=st.booleans())
+def test_whatever_a_file_holds_it_is_told_and_never_raised(
+    file: Path, tmp_path: Path, place: int, name: str, value: Any, whole: bool
+) -> None:
+    broken = tmp_path / "broken.json"
+    if whole:
+        document = json.loads(Trace.load(file).save(broken).read_text())
+        target = document if place else document["steps"][0]
+        target[name] = value
+        broken.write_text(json.dumps(document))
+    else:
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        lines[place % len(lines)][name] = value
+        broken.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert all(isinstance(problem, str) for problem in check_trace(broken))

@@ -41,10 +41,12 @@ def make_embeddings() -> Embeddings:
 def desk(model: BaseChatModel, embeddings: Embeddings) -> Runnable[Any, str]:
     """Answers a question from the two nearest notes."""
     store = InMemoryVectorStore.from_texts(NOTES, embeddings)
-    prompt = ChatPromptTemplate.from_messages([
-        ("system", "Answer from the notes alone."),
-        ("human", "Notes:\n{notes}\n\nQuestion: {question}"),
-    ])
+    prompt = ChatPromptTemplate.from_messages(
+        [
+            ("system", "Answer from the notes alone."),
+            ("human", "Notes:\n{notes}\n\nQuestion: {question}"),
+        ]
+    )
     found = store.as_retriever(search_kwargs={"k": 2}) | (
         lambda documents: "\n".join(one.page_content for one in documents)
     )

@@ -1,5 +1,6 @@
 """A report desk on the bare core. Knows nothing of how it is tested."""
 
+import os
 from typing import Any
 
 from harness_core import Answer, OpenAIClient, answer_document, call, example_document
@@ -7,7 +8,12 @@ from harness_core import Answer, OpenAIClient, answer_document, call, example_do
 
 def make_client() -> OpenAIClient:
     """The client of the live app."""
-    return OpenAIClient(model="gpt-4o-mini", api="chat", embedding_model="text-embedding-3-small")
+    return OpenAIClient(
+        model="gpt-4o-mini",
+        api="chat",
+        embedding_model="text-embedding-3-small",
+        base_url=os.environ.get("OPENAI_BASE_URL"),
+    )
 
 
 def answer(question: str, client: Any, recipe: str) -> Answer:

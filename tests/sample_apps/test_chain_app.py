@@ -18,9 +18,7 @@ def test_the_desk_answers(harness_recording: HarnessRecording, server: object) -
     assert harness_recording.trace.calls == 5
 
 
-def test_the_desk_answers_many_at_once(
-    harness_recording: HarnessRecording, server: object
-) -> None:
+def test_the_desk_answers_many_at_once(harness_recording: HarnessRecording, server: object) -> None:
     embeddings = harness_recording.embeddings(chain_app.make_embeddings)
     desk = harness_recording.runnable(
         lambda model: chain_app.desk(model, embeddings), model=chain_app.make_model

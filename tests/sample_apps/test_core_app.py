@@ -13,7 +13,7 @@ def test_the_report_is_read(
 ) -> None:
     client = harness_recording.client(core_app.make_client)
     found = core_app.answer("How many passengers can the Dunlin carry?", client, recipe)
-    assert "120 passengers" in found.text
+    assert "120 passengers" in found.answer
 
 
 def test_a_provider_that_fails_is_said_to(

@@ -107,7 +107,15 @@ class TestGoverned(Live):
     """Live."""
 
 
-class TestReplayed(Live):
+class Unsent(Live):
+    @pytest.fixture(autouse=True)
+    def _nothing_is_sent(self) -> Iterator[None]:
+        before = len(SERVER.requests)
+        yield
+        assert len(SERVER.requests) == before
+
+
+class TestReplayed(Unsent):
     """From the recording of the class above, with nobody at the other end."""
 
     @property
@@ -115,7 +123,7 @@ class TestReplayed(Live):
         return Replayed
 
 
-class TestBare(Live):
+class TestBare(Unsent):
     """From the recording alone."""
 
     @property

@@ -69,7 +69,7 @@ def may_read(file: FileInfo | None, node: Node, principals: Sequence[str] | None
 def check_fence(
     snapshot: Snapshot, passages: Sequence[Passage], node: Node, principals: Sequence[str] | None
 ) -> None:
-    """Look at every passage once more before a model sees it: may it be read, is it what is stored?
+    """Look once more at every passage before a model sees it: it may be read, it is as stored.
 
     Raises:
         FenceError: one may not, or is not.

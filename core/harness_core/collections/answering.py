@@ -164,6 +164,11 @@ def _labels(request: AnswerRequest, found: Sequence[Found], secret: bytes) -> di
     return {base + place: one for place, one in enumerate(found, 1)}
 
 
+def _with_image(conversation: str | None, described: str) -> str:
+    said = f"image beside the question: {described}"
+    return said if conversation is None else f"{conversation}\n{said}"
+
+
 def _chunks(labels: Mapping[int, Found]) -> Chunks:
     return Chunks(
         chunks=tuple(

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters of other scripts are the subject here
 """How an answer says that nothing was found, in the language of the question."""
 
 import re
@@ -31,15 +32,15 @@ _SCRIPTS: Final = (
     ("ko", regex.compile(r"\p{Script=Hangul}")),
     ("ru", regex.compile(r"\p{Script=Cyrillic}")),
 )
-_SMALL: Final[Mapping[str, frozenset[str]]] = {
-    "en": frozenset("the is are of what which who how when where does did".split()),
-    "de": frozenset("der die das ist sind was wer wie wann wo welche wurde und".split()),
-    "fr": frozenset("le la les est sont quel quelle qui quand où comment des du".split()),
-    "es": frozenset("el los las es son qué quién cuándo dónde cómo cuál del por".split()),
-    "it": frozenset("il gli che è sono quale chi quando dove come della perché".split()),
-    "pt": frozenset("o os as é são qual quem quando onde como do da foi que".split()),
-    "nl": frozenset("de het een is zijn wat wie wanneer waar hoe welke van".split()),
-}
+_SMALL: Final = (
+    ("en", "the is are of what which who how when where does did"),
+    ("de", "der die das ist sind was wer wie wann wo welche wurde und"),
+    ("fr", "le la les est sont quel quelle qui quand où comment des du"),
+    ("es", "el los las es son qué quién cuándo dónde cómo cuál del por"),
+    ("it", "il gli che è sono quale chi quando dove come della perché"),
+    ("pt", "o os as é são qual quem quando onde como do da foi que"),
+    ("nl", "de het een is zijn wat wie wanneer waar hoe welke van"),
+)
 
 
 def not_found(query: str, instructions: str | None) -> str:
@@ -54,4 +55,4 @@ def _language(query: str) -> str:
     if script is not None:
         return script
     words = set(re.findall(r"\w+", query.lower()[:2000]))
-    return max(_SMALL, key=lambda name: len(words & _SMALL[name]))
+    return max(_SMALL, key=lambda known: len(words.intersection(known[1].split())))[0]

@@ -20,7 +20,9 @@ _LABEL = re.compile(r"\[chunks?\s[^\[\]]{0,400}(?:\]|(?=\[)|\Z)", re.IGNORECASE)
 _PLACED = re.compile(r"\s*\x00(\d+)\x00")
 _RUN = re.compile(r"(?:\s*\x00\d+\x00)+")
 _AFTER_STOP = re.compile(r"([.!?\u3002\uff01\uff1f\u2026]+)((?:\s*\x00\d+\x00)+)(?=\s|\Z)")
-_IMAGE = re.compile(r"!\[[^\[\]]{0,400}\]\([^()\s]{0,2000}[^()]{0,400}\)|<img\b[^<>]{0,2000}>", re.I)
+_IMAGE = re.compile(
+    r"!\[[^\[\]]{0,400}\]\([^()\s]{0,2000}[^()]{0,400}\)|<img\b[^<>]{0,2000}>", re.I
+)
 _AUTOLINK = re.compile(r"<(https?://[^<>\s]{1,2000})>", re.IGNORECASE)
 _URL = re.compile(r"https?://[^\s\"'<>()]{1,2000}", re.IGNORECASE)
 _ENOUGH: Final = 0.7  # of a sentence's words in one excerpt, for it to be marked by repair
@@ -39,7 +41,7 @@ class Marked:
 
 
 def without_markers(text: str) -> str:
-    """A text without markers, each with the blank before it; what taking one out makes is broken."""
+    """A text without markers, each with the blank before it; nor does taking one out make one."""
     return _OPENING.sub("[ [", _MARKER.sub("", text))
 
 
@@ -104,8 +106,7 @@ def _repaired(text: str, excerpts: Mapping[int, str]) -> tuple[str, int, int]:
     """Each sentence with the label of the excerpt that says it, if one does."""
     said, end, repaired, uncited = [], 0, 0, 0
     for start, stop in sentence_spans(text):
-        sentence = text[start:stop].rstrip()
-        stop = start + len(sentence)
+        sentence = text[start:stop]
         said.append(text[end:stop])
         end = stop
         found = _support(sentence, excerpts)
@@ -122,9 +123,7 @@ def _support(sentence: str, excerpts: Mapping[int, str]) -> int | None:
     words = set(terms(sentence, 3))
     if not words:
         return None
-    shares = {
-        one: len(words & set(terms(text, 3))) / len(words) for one, text in excerpts.items()
-    }
+    shares = {one: len(words & set(terms(text, 3))) / len(words) for one, text in excerpts.items()}
     best = max(shares, key=lambda one: shares[one], default=None)
     if best is None or not shares[best]:
         return None

@@ -1,14 +1,14 @@
 """What is read for a question: ranked inside the visible files, then chosen."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from harness_core.collections.access import check_fence, check_state
 from harness_core.collections.efforts import Plan
 from harness_core.collections.filters import Node
-from harness_core.collections.store import FileSet, Passage, Ranker, Snapshot
+from harness_core.collections.store import FileSet, Passage, Ranked, Ranker, Snapshot
 
 _K: Final = 60
 
@@ -34,9 +34,7 @@ def score_at(rank: int) -> float:
     return round((_K + 1) / (_K + rank), 6)
 
 
-def found(
-    snapshot: Snapshot, ranker: Ranker, scope: Scope, query: str, limit: int
-) -> list[Found]:
+def found(snapshot: Snapshot, ranker: Ranker, scope: Scope, query: str, limit: int) -> list[Found]:
     """The best passages for a search."""
     check_state(snapshot.counts())
     files = snapshot.visible(scope.node, scope.principals)
@@ -59,13 +57,10 @@ def retrieved(
     files = snapshot.visible(scope.node, scope.principals)
     if not files.ids:
         return []
-    whole = _is_little(files, plan)
-    ranked = ranker.rank(snapshot, files, query, files.pieces if whole else plan.candidates)
-    chunks = list(dict.fromkeys(one.chunk for one in ranked))
-    if whole:
-        chunks += [chunk for chunk in snapshot.pieces(files) if chunk not in set(chunks)]
-        return _passages(snapshot, chunks, scope)
-    return _capped(_passages(snapshot, chunks, scope), plan)
+    if not _is_little(files, plan):
+        return _passages(snapshot, _spread(snapshot, ranker, files, query, plan), scope)
+    ranked = [one.chunk for one in ranker.rank(snapshot, files, query, files.pieces)]
+    return _passages(snapshot, list(dict.fromkeys(ranked + snapshot.pieces(files))), scope)
 
 
 def _is_little(files: FileSet, plan: Plan) -> bool:
@@ -80,13 +75,23 @@ def _passages(snapshot: Snapshot, chunks: Sequence[int], scope: Scope) -> list[F
     ]
 
 
-def _capped(ranked: Iterable[Found], plan: Plan) -> list[Found]:
-    """The best, but no more than a few of one file; a reranker is given all its candidates."""
+def _spread(
+    snapshot: Snapshot, ranker: Ranker, files: FileSet, query: str, plan: Plan
+) -> list[int]:
+    """The best pieces, but no more than a few of one file; a reranker is given all candidates."""
     most = plan.candidates if plan.reader == "rerank" else plan.used
-    taken: Counter[str] = Counter()
-    kept: list[Found] = []
+    limit = plan.candidates
+    while True:
+        ranked = ranker.rank(snapshot, files, query, limit)
+        kept = list(_capped(ranked, plan.per_file))[:most]
+        if len(kept) == most or len(ranked) < limit:
+            return kept
+        limit *= 4
+
+
+def _capped(ranked: Iterable[Ranked], per_file: int) -> Iterator[int]:
+    taken: Counter[int] = Counter()
     for one in ranked:
-        if taken[one.passage.file_id] < plan.per_file and len(kept) < most:
-            taken[one.passage.file_id] += 1
-            kept.append(one)
-    return kept
+        taken[one.file] += 1
+        if taken[one.file] <= per_file:
+            yield one.chunk

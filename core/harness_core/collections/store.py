@@ -128,9 +128,10 @@ class FileSet:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A piece and how well it fits, higher is better."""
+    """A piece, its file, and how well it fits: higher is better."""
 
     chunk: int
+    file: int
     score: float
 
 
@@ -162,6 +163,9 @@ class Snapshot(Protocol):
 
     def text(self, file_id: str) -> str | None:
         """The whole text form of a ready file."""
+
+    def places(self, file_id: str) -> list[Piece]:
+        """The pieces of a file, in order."""
 
 
 class Ranker(Protocol):

@@ -100,10 +100,11 @@ def _numbers(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for one, other in pairwise((before, *sorted(given))):
             if other > one + 1:
                 gap = _written((*parent, one + 1))
+                last = _written((*parent, other - 1))
                 yield (
                     f"step {gap} is missing"
-                    if other == one + 2
-                    else (f"steps {gap} to {_written((*parent, other - 1))} are missing")
+                    if gap == last
+                    else (f"steps {gap} to {last} are missing")
                 )
 
 
@@ -130,14 +131,20 @@ def _intents(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             )
     if not noted:
         return  # a file that notes none: a test's recording, a run of local steps
-    absorbed = [(line["after"], line["after"] + line["steps"]) for line in lines
-                if "absorb" in line]  # fmt: skip
+    absorbed = [_absorbed(line) for line in lines if "absorb" in line]
     for line in lines:
         place = _number(line, "step")
         if place is None or _written(place) in noted or not _was_sent(line):
             continue
-        if not any(after < place[0] <= last for after, last in absorbed):
+        if not any(place[0] in those for those in absorbed):
             yield f"step {_written(place)} has a reply and no note that it was sent"
+
+
+def _absorbed(line: Mapping[str, Any]) -> range:
+    """The numbers that another run's steps were given."""
+    after, count = line.get("after"), line.get("steps")
+    known = isinstance(after, int) and isinstance(count, int)
+    return range(after + 1, after + count + 1) if known else range(0)
 
 
 def _was_sent(line: Mapping[str, Any]) -> bool:
@@ -164,7 +171,8 @@ def _sums(document: Mapping[str, Any]) -> Iterator[str]:
     whole = "steps" in document
     stored = document if whole else document["trace"]
     trace = Trace.load(document)
-    said = dict(stored.get("summary") or {})
+    summary = stored.get("summary")
+    said = dict(summary) if isinstance(summary, Mapping) else {}
     found = {name: value for name, value in trace.summary().items() if name in said}
     if whole:
         said |= {n: stored[n] for n in ("spent_usd", "replayed_usd") if n in stored}

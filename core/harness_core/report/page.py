@@ -19,8 +19,10 @@ from harness_core.calls.trace import Trace
 from harness_core.report.excerpts import evidence_html
 from harness_core.report.markup import plural, table, text, usd
 from harness_core.report.waterfall import waterfall_html
+from harness_core.report.wording import clipped
 
 _MOST_TOLD = 8
+_LONGEST_TOLD = 400
 
 
 def trace_page(trace: Trace, *, answer: Mapping[str, Any] | None = None) -> str:
@@ -111,7 +113,10 @@ def _degraded(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _alerts(troubles: list[tuple[str, str]]) -> str:
     if not troubles:
         return '<p class="fine">Nothing was refused, failed or cut off.</p>'
-    items = [f"<li><strong>{text(word)}</strong> {text(said)}</li>" for word, said in troubles]
+    items = [
+        f"<li><strong>{text(word)}</strong> {text(clipped(said, _LONGEST_TOLD))}</li>"
+        for word, said in troubles
+    ]
     rest = items[_MOST_TOLD:]
     more = f"<details><summary>{len(rest)} more</summary><ul>{''.join(rest)}</ul></details>"
     return (

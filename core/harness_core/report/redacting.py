@@ -8,7 +8,13 @@ from harness_core.calls.trace import Trace
 
 Redact: TypeAlias = Callable[[str], str]
 
+# What names the parts of a framework's message, and where such parts stand: the same names inside
+# the arguments of a tool, or in a structured reply, are content.
 _STRUCTURE = frozenset({"type", "role", "name", "id", "tool_call_id", "call_id"})
+_PARTS = frozenset({
+    "additional_kwargs", "blocks", "content", "data", "function", "message", "messages",
+    "tool_calls", "invalid_tool_calls",
+})  # fmt: skip
 
 
 def marker(text: str) -> str:
@@ -27,7 +33,7 @@ def redact_trace(
     ``prompts`` covers the messages of every request, what local steps record, and embedding
     vectors; ``replies`` what came back, errors included. Keys, models, counts, prices, limits and
     labels stay, so the copy replays: to the recorded answers with ``replies=False``. Names of
-    sources, recipes and tools stay too, as does who ran it (``actor``).
+    sources, recipes, tools and speakers stay too, as do ``actor``, ``meta`` and the settings.
     """
     plain = trace.export()
     plain["steps"] = [
@@ -46,14 +52,14 @@ def _redacted(
         step["prompt"] = [_message(message, redact) for message in step.get("prompt", ())]
         if step.get("detail"):
             names = step["label"] in _NEEDED_TO_REPLAY
-            step["detail"] = _deep(step["detail"], _but_names(redact) if names else redact)
+            step["detail"] = _every(step["detail"], _but_names(redact) if names else redact)
         step.pop("vectors", None)
     if replies:
         for name in ("response", "error"):
             if step.get(name):
                 step[name] = redact(step[name])
         if step.get("raw") is not None:
-            step["raw"] = _deep(step["raw"], redact)
+            step["raw"] = _content(step["raw"], redact)
     return step
 
 
@@ -67,14 +73,28 @@ def _but_names(redact: Redact) -> Redact:
 
 def _message(message: Mapping[str, Any], redact: Redact) -> dict[str, Any]:
     kept = {**message, "content": redact(message["content"]) if message["content"] else ""}
-    return {**kept, "more": _deep(message["more"], redact)} if message.get("more") else kept
+    return {**kept, "more": _content(message["more"], redact)} if message.get("more") else kept
 
 
-def _deep(value: Any, redact: Redact) -> Any:
-    """Every text in a value but what names its structure."""
+def _content(value: Any, redact: Redact) -> Any:
+    """Every text in a framework's message but what names its parts."""
+    if isinstance(value, Mapping):
+        return {name: _field(name, one, redact) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_content(one, redact) for one in value]
+    return _every(value, redact)
+
+
+def _field(name: str, value: Any, redact: Redact) -> Any:
+    if name in _STRUCTURE and isinstance(value, str):
+        return value
+    return _content(value, redact) if name in _PARTS else _every(value, redact)
+
+
+def _every(value: Any, redact: Redact) -> Any:
+    """Every text in a value; the names of its fields stay."""
     if isinstance(value, str):
         return redact(value) if value else value
     if isinstance(value, Mapping):
-        return {k: v if k in _STRUCTURE and isinstance(v, str) else _deep(v, redact)
-                for k, v in value.items()}  # fmt: skip
-    return [_deep(one, redact) for one in value] if isinstance(value, (list, tuple)) else value
+        return {name: _every(one, redact) for name, one in value.items()}
+    return [_every(one, redact) for one in value] if isinstance(value, (list, tuple)) else value

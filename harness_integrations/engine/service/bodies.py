@@ -67,7 +67,8 @@ async def body_pieces(
     seen, ends = 0, clock.now() + settings.body_seconds
     more = True
     while more:
-        message = await _next(receive, min(settings.body_pause_seconds, ends - clock.now()), settings)  # fmt: skip
+        seconds = min(settings.body_pause_seconds, ends - clock.now())
+        message = await _next(receive, seconds, settings)
         if message["type"] == "http.disconnect":
             raise GoneError("the client left before its body was read")
         piece: bytes = message.get("body", b"")

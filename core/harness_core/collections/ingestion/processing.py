@@ -21,7 +21,6 @@ Ingestion: TypeAlias = Callable[[Claim, Limits], TextForm]
 """Makes the text form of a claimed file, or raises ``IngestFault``."""
 
 _PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TIKTOKEN_CACHE_DIR", "SYSTEMROOT")
-_GRACE: Final = 30.0
 
 
 def in_a_process(claim: Claim, limits: Limits) -> TextForm:
@@ -88,7 +87,7 @@ def process_next(
     The text and the index appear in one step, so a process that dies meanwhile leaves the file to
     be claimed again once its lease has run out.
     """
-    claim = store.claim(limits.seconds + _GRACE, file_id)
+    claim = store.claim(limits.lease_seconds, file_id)
     if claim is None:
         return False
     try:

@@ -24,12 +24,12 @@ _WORDS = (
     "WHERE v.term = ? AND c.file IN (SELECT value FROM json_each(?)) GROUP BY c.id"
 )
 _NATIVE = (
-    "SELECT c.id, -bm25(fts_{n}) AS score FROM fts_{n} JOIN chunk c ON c.id = fts_{n}.rowid "
+    "SELECT c.id, c.file, -bm25(fts_{n}) AS score FROM fts_{n} JOIN chunk c ON c.id = fts_{n}.rowid "
     "JOIN file f ON f.id = c.file WHERE fts_{n} MATCH ? "
     "ORDER BY round(score, 9) DESC, f.path, c.start, f.fid LIMIT ?"
 )
 _TIES = (
-    "SELECT c.id FROM json_each(?) j JOIN chunk c ON c.id = j.value JOIN file f ON f.id = c.file "
+    "SELECT c.id, c.file FROM json_each(?) j JOIN chunk c ON c.id = j.value JOIN file f ON f.id = c.file "
     "ORDER BY f.path, c.start, f.fid"
 )
 _LENGTHS = "SELECT id, words FROM chunk WHERE id IN (SELECT value FROM json_each(?))"
@@ -64,7 +64,7 @@ def _native(snapshot: SqliteSnapshot, pieces: int, words: list[str], limit: int)
         return []
     match = " OR ".join(f'"{word}"' for word in kept)
     rows = connection.execute(_NATIVE.format(n=number), (match, limit))
-    return [Ranked(row["id"], row["score"]) for row in rows]
+    return [Ranked(row["id"], row["file"], row["score"]) for row in rows]
 
 
 def _exact(snapshot: SqliteSnapshot, files: FileSet, words: list[str], limit: int) -> list[Ranked]:
@@ -87,9 +87,9 @@ def _exact(snapshot: SqliteSnapshot, files: FileSet, words: list[str], limit: in
         for chunk, often in places.items():
             norm = K1 * (1 - B + B * lengths[chunk] / mean)
             scores[chunk] += idf * often * (K1 + 1) / (often + norm)
-    order = {row["id"]: place for place, row in enumerate(connection.execute(_TIES, (chunks,)))}
-    best = sorted(scores, key=lambda chunk: (-round(scores[chunk], 9), order[chunk]))
-    return [Ranked(chunk, scores[chunk]) for chunk in best[:limit]]
+    ties = [(row["id"], row["file"]) for row in connection.execute(_TIES, (chunks,))]
+    best = sorted(ties, key=lambda tie: -round(scores[tie[0]], 9))
+    return [Ranked(chunk, file, scores[chunk]) for chunk, file in best[:limit]]
 
 
 def _telling(found: dict[str, int], total: int) -> list[str]:

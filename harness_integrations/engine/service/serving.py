@@ -1,0 +1,108 @@
+"""Running the service under uvicorn: its own errors in our form, and a stop that loses nothing."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from harness_core.collections.faults import InvalidRequestError
+from harness_core.collections.ids import new_request_id
+from harness_integrations.engine.service.app import ServiceApp
+from harness_integrations.engine.service.envelope import error_response
+
+GRACE_SECONDS: Final = 95  # an answer to an image may still take its whole time
+START_SECONDS: Final = 10.0
+
+
+class Protocol(H11Protocol):
+    """HTTP whose malformed requests are answered in the form of all other errors."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Say that the request is no HTTP, and close."""
+        request_id = new_request_id()
+        response = error_response(InvalidRequestError("the request is no valid HTTP"), request_id)
+        headers = [
+            *response.raw_headers,
+            (b"x-engine-request-id", request_id.encode()),
+            (b"x-request-id", request_id.encode()),
+            (b"cache-control", b"no-store"),
+            (b"connection", b"close"),
+        ]
+        for event in (
+            h11.Response(status_code=response.status_code, headers=headers, reason=b"Bad Request"),
+            h11.Data(data=bytes(response.body)),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+
+class Server(uvicorn.Server):
+    """A server that ends the streams of events when it is told to stop; answers are finished."""
+
+    def __init__(self, app: ServiceApp, *, host: str, port: int) -> None:
+        self._app = app
+        super().__init__(
+            uvicorn.Config(
+                app, host=host, port=port, http=Protocol, ws="none", lifespan="on",
+                log_config=None, access_log=False, server_header=False, date_header=True,
+                timeout_graceful_shutdown=GRACE_SECONDS, proxy_headers=False,
+            )
+        )  # fmt: skip
+        self._up = threading.Event()
+
+    @property
+    def url(self) -> str:
+        """Where it listens; to be asked once it does."""
+        host, port = self.servers[0].sockets[0].getsockname()[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal to stop."""
+        self._app.stop()
+        super().handle_exit(sig, frame)
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Listen."""
+        await super().startup(sockets)
+        self._up.set()
+
+    def stop(self) -> None:
+        """Stop as a signal would."""
+        self._app.stop()
+        self.should_exit = True
+
+    def wait_up(self) -> None:
+        """Wait until it listens.
+
+        Raises:
+            TimeoutError: it does not.
+        """
+        if not self._up.wait(START_SECONDS) or not self.started:
+            raise TimeoutError("the server did not start")
+
+
+@contextmanager
+def running(app: ServiceApp, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """The service in a thread, on a free port unless one is given; gives its address."""
+    server = Server(app, host=host, port=port)
+    thread = threading.Thread(target=server.run, name="harness-serve", daemon=True)
+    thread.start()
+    try:
+        server.wait_up()
+        yield server.url
+    finally:
+        server.stop()
+        thread.join()
+
+
+def serve(app: ServiceApp, *, host: str, port: int) -> None:
+    """Serve until a signal says stop."""
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    Server(app, host=host, port=port).run()

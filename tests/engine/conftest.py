@@ -1,0 +1,36 @@
+"""A service per module for tests that only read, one per test for those that change it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
+pytest.importorskip("uvicorn", reason="the extra 'serve' is not installed")
+
+from harness_integrations.engine.service.settings import ServiceSettings
+from tests.support.engine import Scripted, World, world
+
+QUICK = ServiceSettings(poll_seconds=0.01, heartbeat_seconds=0.05)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """The service of the acceptance cases; its model is put back after each test."""
+    with world(tmp_path_factory.mktemp("engine"), settings=QUICK) as made:
+        yield made
+
+
+@pytest.fixture
+def served(shared: World) -> World:
+    """The shared service with a fresh script."""
+    fresh = Scripted()
+    shared.model.write, shared.model.requests = fresh.write, []
+    return shared
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[World]:
+    """A service of the test's own."""
+    with world(tmp_path, settings=QUICK) as made:
+        yield made

@@ -27,6 +27,7 @@ from harness_core.answer import cost_line
 from harness_core.messages import Client
 from harness_core.recipes import recorded_recipe
 from harness_integrations.cli.clients import client_for
+from harness_integrations.cli.collections import collections, serve
 from harness_integrations.cli.console import (
     out,
     print_answer,
@@ -45,6 +46,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(traces, name="trace")
+app.add_typer(collections, name="collection")
+app.command()(serve)
 
 FileArgument = Annotated[str, typer.Argument(help="The document: PDF, DOCX, Markdown, HTML, text.")]
 QuestionArgument = Annotated[str, typer.Argument(help="What to ask it.")]

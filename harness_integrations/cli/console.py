@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 from harness_core import Answer
-from harness_core.answer import cost_line
+from harness_core.answer import CONTRADICTED, cost_line
 from harness_core.calls.progress import OnProgress
 from harness_core.calls.progress import Progress as Landed
 
@@ -46,7 +46,7 @@ def print_json(value: Any) -> None:
 def print_answer(answer: Answer) -> None:
     """The answer and its evidence on stdout; what it cost and why it is partial on stderr."""
     if answer.premise:
-        say("The model reports that the document contradicts the question:")
+        say(CONTRADICTED)
     sys.stdout.write(f"{answer.wording()}\n")
     if answer.evidence and answer.found:
         say(f"evidence: {answer.places()}")
@@ -85,15 +85,15 @@ def progress_bar() -> Iterator[OnProgress | None]:
         return
     columns = (
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"),
-        TextColumn("${task.fields[spent]:.4f} spent"),
+        TextColumn("{task.fields[spent]}"),
     )  # fmt: skip
     with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
-        task = bar.add_task("reading", total=None, spent=0.0)
+        task = bar.add_task("reading", total=None, spent="")
 
         def heard(landed: Landed) -> None:
             bar.update(
                 task, description=landed.stage, completed=landed.done, total=landed.total,
-                spent=landed.spent,
+                spent="cost unknown" if landed.spent is None else f"${landed.spent:.4f} spent",
             )  # fmt: skip
 
         yield heard

@@ -1,63 +1,38 @@
 """Exit codes: one clear line and a number that a script can act on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import typer
 
 from harness_core import (
-    AuthError,
-    BadOverrideError,
-    BadQuestionError,
-    BadRecipeError,
-    BadSettingError,
-    BrokenDocumentError,
-    CacheError,
+    BadReaderError,
     CallCapError,
     CostCapError,
-    EmptyDocumentError,
-    EncryptedDocumentError,
+    DimMismatchError,
+    EmbedError,
     HarnessError,
-    MissingDepError,
-    NoRecipesError,
-    ReplayEmptyError,
     ReplayExhaustedError,
     ReplayMissError,
-    ReplayUnreadableError,
+    RequestFailed,
     RequestRefused,
-    SourceNotFoundError,
-    TraceError,
-    UnknownMethodError,
-    UnknownOverrideError,
     UnpricedModelError,
-    UnsupportedFormatError,
 )
 from harness_integrations.cli.console import say
 
 OTHER, BAD_USE, REFUSED, DIVERGED = 1, 2, 3, 4
 
-_CODES: tuple[tuple[tuple[type[HarnessError], ...], int], ...] = (
-    ((ReplayMissError, ReplayExhaustedError), DIVERGED),
-    ((CallCapError, CostCapError, UnpricedModelError, RequestRefused), REFUSED),
-    (
-        (
-            AuthError, BadOverrideError, BadQuestionError, BadRecipeError, BadSettingError,
-            BrokenDocumentError, CacheError, EmptyDocumentError, EncryptedDocumentError,
-            MissingDepError, NoRecipesError, ReplayEmptyError, ReplayUnreadableError,
-            SourceNotFoundError, TraceError, UnknownMethodError, UnknownOverrideError,
-            UnsupportedFormatError,
-        ),
-        BAD_USE,
-    ),
-)  # fmt: skip
+_CODES: Mapping[int, tuple[type[HarnessError], ...]] = {
+    DIVERGED: (ReplayMissError, ReplayExhaustedError),
+    REFUSED: (CallCapError, CostCapError, UnpricedModelError, RequestRefused),
+    OTHER: (BadReaderError, DimMismatchError, EmbedError, RequestFailed),
+}
 
 
 def code_of(error: HarnessError) -> int:
-    """The exit code of an error."""
-    for classes, code in _CODES:
-        if isinstance(error, classes):
-            return code
-    return OTHER
+    """The exit code of an error: bad use, unless something else is to blame."""
+    codes = (code for code, classes in _CODES.items() if isinstance(error, classes))
+    return next(codes, BAD_USE)
 
 
 @contextmanager
@@ -66,6 +41,5 @@ def clear_errors() -> Iterator[None]:
     try:
         yield
     except HarnessError as error:
-        first = " ".join(str(error).split())
-        say(f"error: {first}")
+        say(f"error: {' '.join(str(error).split())}")
         raise typer.Exit(code_of(error)) from None

@@ -233,7 +233,7 @@ def test_two_limits_are_on_by_default() -> None:
 
 def test_five_chunks_under_three_calls_are_refused_before_the_first(
     client: MockClient, five: Chunks
-) -> None:
+) -> None:  # core 74
     with pytest.raises(CallCapError, match=r"5 chunks .* about 6 more requests \(0 already made"):
         read(five, QUESTION, client, MAP, trace=Trace(Governor(max_calls=3)))
     assert client.calls() == []
@@ -466,7 +466,7 @@ def test_a_draw_that_was_not_recorded_is_an_error() -> None:
     assert flagging.stats()["repeats"] == 1
 
 
-def test_a_deterministic_embedder_ranks_again_as_it_did(client: MockClient) -> None:
+def test_a_deterministic_embedder_ranks_again_as_it_did(client: MockClient) -> None:  # core 123
     run = answer_document(REPORT, QUESTION, "needle", client=client, model="priced-mock")
     again = answer_document(
         REPORT, QUESTION, "needle", client=ReplayClient(run.trace), model="priced-mock"
@@ -478,7 +478,7 @@ def test_a_deterministic_embedder_ranks_again_as_it_did(client: MockClient) -> N
 @pytest.mark.parametrize("embedder", [None, "lexical"])
 def test_vectors_that_cannot_be_made_again_are_told_and_cause_the_miss(
     five: Chunks, embedder: str | None
-) -> None:
+) -> None:  # core 124
     def to_the_last(texts: list[str]) -> list[list[float]]:
         return [[1, 0] if text == QUESTION or "Part 5" in text else [0, 1] for text in texts]
 

@@ -1,7 +1,4 @@
-"""A repeat is free and identical, and nothing is kept that should be asked again.
-
-60 (entries that hold code) has no counterpart: an entry is JSON and nothing in it is evaluated.
-"""
+"""A repeat is free and identical, and nothing is kept that should be asked again."""
 
 import multiprocessing
 import os
@@ -173,7 +170,7 @@ def test_a_damaged_file_is_a_warning_and_a_run_without_it(tmp_path: Path) -> Non
         assert call(counting(cache), HELLO).ok
 
 
-def test_what_is_no_cache_of_ours_is_left_alone(tmp_path: Path) -> None:  # core 67
+def test_what_is_no_cache_of_ours_is_left_alone(tmp_path: Path) -> None:  # core 67, L11
     foreign = tmp_path / "foreign.sqlite3"
     with sqlite3.connect(foreign) as database:
         database.execute("CREATE TABLE notes (x)")

@@ -1,8 +1,4 @@
-"""One request of a user's own: what is asked, sent, charged and recorded.
-
-Numbers are those of the table of cases. Those on bodies, credentials and reading of replies
-(1-19, 30, 33, 35-40, 42, 43) are the clients', 53 is a reader's.
-"""
+"""One request of a user's own: what is asked, sent, charged and recorded."""
 
 import itertools
 from collections.abc import Mapping

@@ -1,8 +1,4 @@
-"""Six limits, each checked before a request is sent.
-
-73-77, 82, 85, 86, 90 and 91 are about readers and their pre-flight, 93 and 152 about worker shares,
-which one ledger for all workers replaces.
-"""
+"""Six limits, each checked before a request is sent."""
 
 import math
 from typing import Any

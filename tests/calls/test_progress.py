@@ -1,4 +1,4 @@
-"""Progress is read off the trace. 153 and 154, on drawing a line, are the command line's."""
+"""Progress is read off the trace."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""A recording answers again, or says loudly why it cannot.
-
-116 and 122 are about files of another package; 123-126 about embedders and recipes.
-"""
+"""A recording answers again, or says loudly why it cannot."""
 
 import threading
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""The trace: one account of everything, in memory and on disk.
-
-105 and 107 are about answers and comparisons.
-"""
+"""The trace: one account of everything, in memory and on disk."""
 
 import json
 import os

@@ -17,7 +17,7 @@ NBSP, THIN, NARROW, FIGURE = "\u00a0", "\u2009", "\u202f", "\u2007"
 
 @pytest.mark.parametrize(
     "quotation",
-    [  # 135
+    [  # readers 135
         "Revenue  rose   12% to $45.2 million",
         "REVENUE ROSE 12% TO $45.2 MILLION",
         'Management "expects further growth" in the second half',
@@ -32,7 +32,7 @@ def test_surface_differences_do_not_matter(quotation: str) -> None:
     assert check.match == 1.0
 
 
-@pytest.mark.parametrize(  # 136
+@pytest.mark.parametrize(  # readers 136
     "quotation",
     ["Revenue rose 12% to $54.2 million in fiscal 2023", "Revenue fell 12% to $45.2 million"],
 )
@@ -47,7 +47,7 @@ def test_one_changed_word_is_refused_and_most_of_it_matches(quotation: str) -> N
     assert other.match < check.match
 
 
-@pytest.mark.parametrize(  # 137
+@pytest.mark.parametrize(  # readers 137
     ("quotation", "source"),
     [
         ("", REPORT),
@@ -67,7 +67,7 @@ def test_nothing_to_look_for_or_in_is_no_verdict(quotation: str, source: str | N
     assert is_verbatim(quotation, source) is None
 
 
-@pytest.mark.parametrize(  # 138
+@pytest.mark.parametrize(  # readers 138
     ("piece", "left"),
     [
         ('"growth."', "growth"),
@@ -94,7 +94,7 @@ def test_edges_lose_marks_and_keep_signs(piece: str, left: str) -> None:
 @pytest.mark.parametrize(
     ("quotation", "source", "verified"),
     [
-        # 139
+        # readers 139
         ("-5%", "Sales fell 5% in May.", False),
         ("sales fell -", "Sales fell 5% in May.", True),
         ("- Sales fell", "Sales fell 5% in May.", True),
@@ -103,7 +103,7 @@ def test_edges_lose_marks_and_keep_signs(piece: str, left: str) -> None:
         ("$5 million", "It made -$5 million.", False),
         ("-5 points", "a change of \u20145 points", False),
         ("+5 points", "a change of 5 points", False),
-        # 140
+        # readers 140
         ("5% of patients", "In all 25% of patients left.", False),
         ("12%", "A change of -12% was seen.", False),
         ("12%", "A change of \u221212% was seen.", False),
@@ -144,7 +144,7 @@ def test_edges_lose_marks_and_keep_signs(piece: str, left: str) -> None:
         ("5 mW", "a laser of 5 MW power", False),
         ("5 mW laser", "a 5 mw laser", True),
         ("A LASER OF 5 MW", "a laser of 5 mW power", True),
-        # 142
+        # readers 142
         *(
             ("200 patients", f"There were 1{space}200 patients.", False)
             for space in (NBSP, THIN, NARROW, FIGURE)
@@ -155,7 +155,7 @@ def test_edges_lose_marks_and_keep_signs(piece: str, left: str) -> None:
         ),
         ("There were 1", f"There were 1{NBSP}200 patients.", False),
         ("200 patients", "There were 1 200 patients.", True),
-        # 143
+        # readers 143
         ("42 people", "The answer\u201442 people said it.", True),
         ("42 people", "The answer--42 people said it.", True),
         ("42 people", "The answer\u201542 people said it.", True),
@@ -178,14 +178,14 @@ def test_edges_lose_marks_and_keep_signs(piece: str, left: str) -> None:
         ("There were 1", "There were 1 200 patients.", True),
         ("to 12", "It went to 12,³ at last.", True),
         ("a dose of 5", "A dose of 5. Then more.", True),
-        # 145
+        # readers 145
         ("inferior to placebo", "It was non-inferior to placebo.", False),
         ("significant", "A non-significant change.", False),
         ("significant", "A non\u2011significant change.", False),
         ("HIV", "Many were HIV-negative then.", False),
         ("the drug can", "The drug can't help.", False),
         ("the drug", "The drug's effect.", True),
-        # 148
+        # readers 148
         *(
             ("65 years", f"aged 18{dash}{gap}65 years", False)
             for dash in "-\u2013"
@@ -205,7 +205,7 @@ def test_edges_lose_marks_and_keep_signs(piece: str, left: str) -> None:
         ("closed at 1999", "It closed at 1999.95", False),
         ("heated to 1999", "It was heated to 1999.5 Kelvin.", False),
         ("in 2019", "It rose 3 in 2019.1234 Then", False),
-        # 157
+        # readers 157
         ("该药物对成年患者有效", "研究表明，该药物对成年患者有效。", True),
         ("この薬は有効", "結果、この薬は有効であった。", True),
         ("ยานี้ได้ผล", "พบว่ายานี้ได้ผลดี", True),
@@ -228,14 +228,14 @@ def test_words_and_numbers_are_never_cut(quotation: str, source: str, verified: 
     assert is_verbatim(quotation, source) is verified
 
 
-def test_a_number_cut_out_of_unspaced_text_still_matches_in_part() -> None:  # 157
+def test_a_number_cut_out_of_unspaced_text_still_matches_in_part() -> None:  # readers 157
     check = verify_quotation("共有20人", "共有120人参加。")
     assert check.verified is False
     assert check.match is not None
     assert 0 < check.match < 1
 
 
-@pytest.mark.parametrize(  # 149
+@pytest.mark.parametrize(  # readers 149
     ("quotation", "source", "verified"),
     [
         ("an investigator-blinded trial", "It was an investigatorblinded trial.", True),
@@ -256,7 +256,7 @@ def test_a_hyphen_lost_in_the_source_is_forgiven_and_no_other(
     assert verify_quotation(quotation, source).verified is verified
 
 
-@pytest.mark.parametrize(  # 150
+@pytest.mark.parametrize(  # readers 150
     ("quotation", "source", "verified"),
     [
         ("The drug was ... effective in adults", "The drug was not effective in adults.", False),
@@ -279,7 +279,7 @@ def test_a_hyphen_lost_in_the_source_is_forgiven_and_no_other(
         ("The trial ... was positive", "The trial (registration no. X1) was positive.", True),
         ("The trial ... was positive", "The trial, registration no. X1, was positive.", True),
         ("The drug ... worked in adults", "The drug, given daily, worked in adults.", True),
-        # 151
+        # readers 151
         ("The drug was safe ... in men", "The drug was safe. It was tested in men.", False),
         (
             "The drug was safe. ... It helped men",
@@ -297,7 +297,7 @@ def test_an_elision_leaves_out_no_denial_and_splices_no_sentences(
     assert verify_quotation(quotation, source).verified is verified
 
 
-def test_when_too_many_gaps_would_have_to_be_read_the_quotation_is_refused() -> None:  # 151
+def test_when_too_many_gaps_would_have_to_be_read_the_quotation_is_refused() -> None:  # readers 151
     source = "It is not so for a. " + "a b not c. " * 3000 + "a plain c."
     assert verify_quotation("a plain ... c", source).verified is True
     assert verify_quotation("a ... c", source).verified is False
@@ -309,7 +309,7 @@ LIST = (
 )
 
 
-@pytest.mark.parametrize(  # 153
+@pytest.mark.parametrize(  # readers 153
     ("quotation", "verified"),
     [
         ("It met two of them.\n\nNobody died.", True),
@@ -344,7 +344,7 @@ WRAPPED = (
 )
 
 
-@pytest.mark.parametrize(  # 155
+@pytest.mark.parametrize(  # readers 155
     ("quotation", "verified"),
     [
         ("given to 120 patients\nin four centres between\nMay and June of 2019", True),
@@ -361,7 +361,7 @@ def test_wrapped_lines_are_one_passage(quotation: str, verified: bool) -> None:
     assert verify_quotation(quotation, WRAPPED).verified is verified
 
 
-@pytest.mark.parametrize(  # 156
+@pytest.mark.parametrize(  # readers 156
     ("quotation", "source", "verified"),
     [
         ("The **main** result was 5 mg", "The main result was 5 mg.", True),
@@ -378,7 +378,7 @@ def test_bold_is_no_difference_and_a_star_of_significance_is(
     assert verify_quotation(quotation, source).verified is verified
 
 
-def test_a_markdown_chunk_verifies_as_its_own_evidence() -> None:  # 156
+def test_a_markdown_chunk_verifies_as_its_own_evidence() -> None:  # readers 156
     chunk = "## Results\n\n- **Pain** fell by 5%...\n- 1,204 took part\n\n| a | b |\n|---|---|\n"
     check = verify_quotation(chunk, chunk, whole=True)
     assert (check.verified, check.match, check.status) == (True, 1.0, "exact")
@@ -392,7 +392,7 @@ def test_a_whole_piece_is_not_split_and_not_trimmed() -> None:
     assert verify_quotation("...", source, whole=True).verified is None
 
 
-@pytest.mark.parametrize(  # 159
+@pytest.mark.parametrize(  # readers 159
     ("quotation", "share"),
     [("alpha beta gamma", 1.0), ("alpha beta gamma omega", 0.75), ("omega psi", 0.0)],
 )
@@ -401,7 +401,7 @@ def test_the_longest_run_is_counted_in_whole_words(quotation: str, share: float)
     assert run_share([normalised(quotation)], source) == share
 
 
-def test_a_paraphrase_from_the_same_words_matches_less_than_half() -> None:  # 159
+def test_a_paraphrase_from_the_same_words_matches_less_than_half() -> None:  # readers 159
     source = "The committee approved the plan after a long debate on its cost in March."
     check = verify_quotation("In March its cost after debate the committee long approved", source)
     assert check.verified is False

@@ -1,6 +1,8 @@
 """The command line, end to end on the bundled report with the extractive default."""
 
+import io
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -9,8 +11,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from harness_core import Trace, example_document, flush_caches
+from harness_core import Trace, example_document, flush_caches, override
+from harness_core.calls.progress import Progress
 from harness_integrations.cli.app import app
+from harness_integrations.cli.console import progress_bar
 from tests.support.openai_server import OpenAIServer
 
 REPORT = example_document("pdf")
@@ -95,6 +99,9 @@ def test_a_limit_that_lets_nothing_through_is_exit_code_3() -> None:
         (("ask", REPORT, QUESTION, "--model", "langchain:gpt"), "langchain:provider:model"),
         (("replay", "no_such.jsonl", REPORT, QUESTION), "no_such.jsonl"),
         (("trace", "show", "no_such.jsonl"), "no_such.jsonl"),
+        (("ask", REPORT, QUESTION, "--reader", "screen"), "criteria"),
+        (("ask", REPORT, QUESTION, "--reader", "extract"), "fields"),
+        (("ask", "https://example.com/report.pdf", QUESTION), "allow_urls"),
         (("ask", REPORT), "Missing argument"),
     ],
 )
@@ -144,8 +151,6 @@ def test_a_model_is_named_with_its_limit_before_anything_is_spent(
     with OpenAIServer(reply=lambda messages: "The deficit was £5.9 million.") as server:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        from harness_core import override
-
         with override(api_base=server.url):
             done = run("ask", REPORT, QUESTION, "--model", "gpt-4o-mini", "--recipe", "fast",
                        "--max-cost", "0.5")  # fmt: skip
@@ -162,8 +167,64 @@ def test_a_model_without_a_key_is_an_error_before_the_document_is_read() -> None
 
 
 def test_a_partial_answer_is_printed_with_its_reasons_and_exit_code_0() -> None:
-    done = run("ask", REPORT, QUESTION, "--recipe", "fast", "--max-tokens", 1_000_000)
+    with override(max_tokens_total=3500):
+        done = run("ask", REPORT, QUESTION, "--recipe", "thorough")
     assert done.exit_code == 0
+    assert "£5.9 million" in done.stdout
+    assert "partial: stopped at the limit of 3500 tokens" in done.stderr
+
+
+def test_nothing_found_in_what_a_limit_let_through_is_exit_code_3() -> None:
+    with override(max_tokens_total=2500):
+        done = run("ask", REPORT, "Who painted the portrait in the lobby?", "--recipe", "thorough")
+    assert done.exit_code == 3
+    assert done.stdout == "Not found in the part of the document that was read.\n"
+    assert "partial: stopped at the limit of 2500 tokens" in done.stderr
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def drawn(terminal: Terminal) -> list[str]:
+    """The lines put on a terminal, without the codes that move the cursor."""
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
+    return [line.rstrip() for line in re.split(r"[\r\n]+", plain) if line.strip()]
+
+
+@pytest.mark.parametrize(("spent", "said"), [(0.0125, "$0.0125"), (None, "cost unknown")])
+def test_progress_is_one_line_that_fits_the_terminal_and_is_gone_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, spent: float | None, said: str
+) -> None:  # core 153, 155
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    for name in ("CI", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for columns in ("80", "30"):
+        monkeypatch.setenv("COLUMNS", columns)
+        with progress_bar() as heard:
+            assert heard is not None
+            heard(Progress("map.answer", 1, 4, spent))
+        lines = drawn(terminal)
+        assert all(len(line) <= int(columns) for line in lines)
+        assert terminal.getvalue().endswith("\x1b[2K")  # the line is cleared
+        if columns == "80":
+            assert any("map.answer" in line and "1/4" in line and said in line for line in lines)
+        terminal.seek(0)
+        terminal.truncate()
+
+
+def test_a_pipe_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream, ci in ((io.StringIO(), ""), (Terminal(), "1")):
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.setenv("CI", ci)
+        with progress_bar() as heard:
+            assert heard is None
 
 
 def test_without_the_extra_one_sentence_says_what_to_install() -> None:

@@ -148,7 +148,7 @@ def rows(*vectors: Any, **more: Any) -> dict[str, Any]:
     return {"data": data, "usage": {"prompt_tokens": 5}, **more}
 
 
-def test_vectors_are_matched_by_index_and_have_length_one() -> None:
+def test_vectors_are_matched_by_index_and_have_length_one() -> None:  # core 143
     body = rows([3.0, 4.0], [0.0, 2.0])
     body["data"].reverse()
     found = read_embeddings(body, 2, model="e")
@@ -182,7 +182,7 @@ def test_vectors_without_an_index_are_taken_in_order() -> None:
         ({"error": {"message": "no such model"}}, "no such model"),
     ],
 )
-def test_unusable_vectors_are_a_failure_that_keeps_its_tokens(body: Any, said: str) -> None:
+def test_unusable_vectors_are_a_failure_that_keeps_its_tokens(body: Any, said: str) -> None:  # core 143
     found = read_embeddings(body, 2, model="e")
     assert (found.ok, found.vectors) == (False, None)
     assert said in str(found.error)

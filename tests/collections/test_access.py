@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from harness_core.collections import Collection, Collections
 from harness_core.collections.faults import CollectionFault, FenceError, InvalidRequestError
+from harness_core.collections.filters import compile_filter
 from harness_core.collections.ids import new_id
 from harness_core.collections.sqlite.ranking import SqliteRanker
 from harness_core.collections.store import FileSet, Piece, Ranked, Snapshot, TextForm
@@ -104,19 +105,13 @@ def test_a_ranker_that_leaves_the_visible_files_is_stopped(
 ) -> None:  # SEC40
     class Leaky:
         def rank(self, snapshot: Snapshot, files: FileSet, query: str, limit: int) -> list[Ranked]:
-            every = snapshot.visible(_everything(), None)
+            every = snapshot.visible(compile_filter(None, {}), None)
             return SqliteRanker().rank(snapshot, every, query, limit)
 
     leaky = Collections(engine.store, client=model.client, ranker=Leaky())
     with pytest.raises(FenceError) as caught:
         leaky.namespace("acme").collection("secure").answer({**ASK, "principals": [EVE]})
     assert (caught.value.status, model.prompts) == (500, [])
-
-
-def _everything() -> Any:
-    from harness_core.collections.filters import compile_filter
-
-    return compile_filter(None, {})
 
 
 def test_a_hidden_file_moves_no_score(secure: Collection) -> None:  # SEC38
@@ -180,7 +175,16 @@ def told(collection: Collection, request: dict[str, Any]) -> Any:
         result.answer, result.found, result.partial_reasons, result.notes, result.usage,
         [(s.ref, s.path, s.span.start, s.span.end, s.score, s.cited) for s in result.sources],
         [(hit.path, hit.span.start, hit.score) for hit in hits.results],
+        weights(collection, request),
     )  # fmt: skip
+
+
+def weights(collection: Collection, request: dict[str, Any]) -> list[float]:
+    """The scores behind the ranking, which are not published."""
+    with collection._engine.store.snapshot(collection.id) as snapshot:
+        node = compile_filter(request["filter"], snapshot.info.metadata_fields)
+        files = snapshot.visible(node, request["principals"])
+        return [one.score for one in SqliteRanker().rank(snapshot, files, request["query"], 99)]
 
 
 def settle(
@@ -208,6 +212,7 @@ def settle(
 )
 @settings(max_examples=40)
 def test_what_is_hidden_changes_nothing_that_is_told(
+    *,
     engine: Collections,
     model: Model,
     world: Any,

@@ -1,6 +1,10 @@
 """Bytes become the same text whatever they were written in."""
 
 import codecs
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -95,3 +99,26 @@ def test_a_line_of_any_blanks_separates_paragraphs(blank: str) -> None:  # I24
 def test_paragraphs_keep_inner_lines_and_drop_what_cannot_be_seen() -> None:
     assert paragraphs("  first \nline  \n\n \u2028 \n\n   second") == ["  first \nline", "second"]
     assert paragraphs("") == []
+
+
+LOCALE_CODE = """
+import hashlib, sys
+from harness_core import segment
+chunks = segment(sys.argv[1], {"max_tokens": 40})
+print(hashlib.sha256(repr([(c.text, c.tokens) for c in chunks]).encode()).hexdigest())
+"""
+
+
+def test_every_locale_reads_the_same_chunks(tmp_path: Path) -> None:  # I23
+    file = tmp_path / "été.md"
+    file.write_text(TEXT * 20, encoding="utf-8")
+    digests = set()
+    for locale in ("C", "C.UTF-8", "tr_TR.ISO-8859-9"):
+        variables = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+        done = subprocess.run(
+            [sys.executable, "-c", LOCALE_CODE, os.fsencode(file)],
+            env={**os.environ, **variables, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True, check=True,
+        )  # fmt: skip
+        digests.add(done.stdout)
+    assert len(digests) == 1

@@ -1,10 +1,4 @@
-"""Documents from sources: assembling, statistics, the cache, third-party extractors.
-
-Not here: I23 (locale; Python reads bytes as the code says, in every locale), I37 (JSON arrays; the
-statistics are lists at any length, tested below), and the gutter rules of I31 (columns are read in
-the order in which the producer wrote them). The other numbers stand beside what they test, in the
-modules of this folder.
-"""
+"""Documents from sources: assembling, statistics, the cache, third-party extractors."""
 
 import os
 import threading

@@ -10,7 +10,9 @@ from tests.support.engine import DOCS, World, cite, labels_of, path_of
 
 
 def test_the_example_request_gives_the_members_of_the_contract(served: World) -> None:  # AC01
-    response = served.ask(query="What caused the database timeout?", effort="medium", sources="cited")  # fmt: skip
+    response = served.ask(
+        query="What caused the database timeout?", effort="medium", sources="cited"
+    )
     body = response.json()
     assert response.status_code == 200
     assert {"request_id", "answer", "effort", "sources", "usage"} <= set(body)
@@ -103,7 +105,9 @@ def test_every_source_reads_back_as_it_was_sent(served: World) -> None:  # AC14
 
 def test_ids_name_what_names_name(served: World) -> None:  # AC20
     by_id = served.request(
-        "POST", path_of(served.collection("docs").id, namespace=served.space.id), json={"query": "x"}
+        "POST",
+        path_of(served.collection("docs").id, namespace=served.space.id),
+        json={"query": "x"},
     )
     by_name = served.ask(query="x")
     assert by_id.json()["answer"] == by_name.json()["answer"]
@@ -123,7 +127,9 @@ def test_an_old_marker_in_the_history_reaches_no_model(served: World) -> None:  
 
 
 def test_instructions_reach_the_model_and_markers_stay(served: World) -> None:  # AC31 AC32
-    served.model.write = lambda request: "The database timeout was caused by an exhausted connection pool."  # fmt: skip
+    served.model.write = lambda request: (
+        "The database timeout was caused by an exhausted connection pool."
+    )
     told = served.ask(instructions="Answer in French, no citations.").json()
     assert "Answer in French" in served.model.sent
     assert "[[SRC:0001]]" in told["answer"]

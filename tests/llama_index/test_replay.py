@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from llama_index.core import SimpleDirectoryReader, SummaryIndex, set_global_tokenizer
 from llama_index.core.agent.workflow import FunctionAgent
@@ -45,7 +46,16 @@ from harness_integrations.llama_index import (
     ReaderSynthesizer,
 )
 from harness_integrations.llama_index.testing import ReplayLLM, record
-from tests.support.llama import HARBOUR, SHIP, Script, nodes, openai, reading_reply, user
+from tests.support.llama import (
+    HARBOUR,
+    SHIP,
+    Forwarding,
+    Script,
+    nodes,
+    openai,
+    reading_reply,
+    user,
+)
 from tests.support.openai_server import OpenAIServer
 
 TEXTS = (SHIP, HARBOUR)
@@ -384,6 +394,7 @@ def _langchain(server: OpenAIServer) -> Any:
         api_key=SecretStr("sk-secret"),
         base_url=server.url,
         max_retries=0,
+        http_client=httpx.Client(transport=Forwarding()),
         **_SETTINGS,
     )
 

@@ -196,7 +196,7 @@ def test_a_parallel_override_goes_to_every_part() -> None:
 
 
 @pytest.mark.parametrize(("tokens", "chosen"), [(50_000, "fast"), (50_001, "thorough")])  # R7
-def test_auto_reads_what_fits_comfortably_at_once(tokens: int, chosen: str) -> None:
+def test_auto_reads_what_fits_comfortably_at_once(tokens: int, chosen: str) -> None:  # core 139
     with override(tokenizer="words"):
         answer = estimate([" ".join(["stone"] * tokens)], QUESTION, client=saying())
     assert answer.recipe == chosen
@@ -253,7 +253,7 @@ def test_a_warning_of_both_candidates_is_given_once_and_early(tmp_path: Path) ->
     assert len(heard) == len(answer.warnings) == 1
 
 
-def test_a_replay_takes_the_recorded_choice(tmp_path: Path) -> None:  # R11
+def test_a_replay_takes_the_recorded_choice(tmp_path: Path) -> None:  # R11, core 126
     text = ["Stone was laid on stone in the year 1911. " * 200]
     run = answer_document(text, QUESTION, client=saying(), model="narrow-4")
     assert run.recipe == "thorough"

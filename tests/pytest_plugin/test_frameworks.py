@@ -45,6 +45,11 @@ class Fake(DeterministicFakeEmbedding):
     model: str = "mock-embed"
 
 
+def mock() -> MockEmbedding:
+    """The same of LlamaIndex."""
+    return MockEmbedding(embed_dim=4, model_name="mock-embed")
+
+
 @pytest.fixture
 def record(tmp_path: Path) -> Record:
     """The recording of one test, as the fixture makes it."""
@@ -156,7 +161,7 @@ def test_limits_of_the_recording_are_in_force_without_the_real_model(record: Rec
 
 def test_a_reader_on_a_recorded_model_is_recorded(record: Record) -> None:
     asked = {"question": "When?", "context": ["Built in 1962.", "Sold in 1987."]}
-    for mode, make in (("once", lambda: FakeChat()), ("none", never)):
+    for mode, make in (("once", FakeChat), ("none", never)):
         recording = record(mode)
         reader = DocumentReader(recording.chat_model(make), "map_reduce")
         assert reader.invoke(asked)
@@ -203,13 +208,11 @@ def test_llama_index_settings_are_replaced_and_restored(
     def asked(recording: HarnessRecording, llm: Any, embed_model: Any) -> list[str]:
         recording.settings(llm=llm, embed_model=embed_model)
         index = VectorStoreIndex.from_documents([Document(text="Built in 1962.", id_="a")])
-        engine = index.as_query_engine(streaming=True)
-        return list(engine.query("When?").response_gen)  # type: ignore[union-attr]  # streaming
+        response: Any = index.as_query_engine(streaming=True).query("When?")
+        return list(response.response_gen)
 
     first = record()
-    live = asked(
-        first, lambda: openai(server), lambda: MockEmbedding(embed_dim=4, model_name="mock-embed")
-    )
+    live = asked(first, lambda: openai(server), mock)
     assert isinstance(Settings._llm, GovernedLLM)
     closed(first)
     assert Settings._llm is None
@@ -222,7 +225,7 @@ def test_llama_index_settings_are_replaced_and_restored(
 def test_the_llms_of_an_engine_are_replaced_and_put_back(
     record: Record, server: OpenAIServer
 ) -> None:
-    embedding = MockEmbedding(embed_dim=4, model_name="mock-embed")
+    embedding = mock()
     index = VectorStoreIndex.from_documents(
         [Document(text="Built in 1962.", id_="a")], embed_model=embedding
     )
@@ -252,7 +255,7 @@ def test_an_engine_can_be_built_from_recorded_parts(record: Record, server: Open
     engine = first.engine(
         build,
         llm=lambda: openai(server),
-        embed_model=MockEmbedding(embed_dim=4, model_name="mock-embed"),
+        embed_model=mock(),
     )
     live = str(engine.query("When?"))
     closed(first)

@@ -22,7 +22,8 @@ def test_loading_the_plugin_loads_nothing_but_pytest_and_the_standard_library(
         [sys.executable, "-m", "pytest", "-q", "-p", "harness_integrations.pytest_plugin", "."],
         cwd=tmp_path,
         env={
-            "PYTHONPATH": f"{ROOT / 'core'}:{ROOT}", "PATH": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTHONPATH": f"{ROOT / 'core'}:{ROOT}",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         },
         capture_output=True,
         text=True,

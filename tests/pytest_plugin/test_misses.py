@@ -202,7 +202,8 @@ def test_secrets_and_what_is_redacted_are_in_no_recording(
 
         def test_it(harness_recording):
             client = harness_recording.client(lambda: MockClient(lambda messages: "Ann Smith did."))
-            said = call(client, f"key topsecretvalue99 and sk-abcdefghijklmnop1234 in {os.getcwd()}/x").text
+            secrets = "key topsecretvalue99 and sk-abcdefghijklmnop1234"
+            said = call(client, f"{secrets} in {os.getcwd()}/x").text
             again = call(client, f"Who is {said}").text
             assert again
             assert said in ("Ann Smith did.", "[name] did.")

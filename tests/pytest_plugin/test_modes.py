@@ -104,7 +104,7 @@ def test_recording_twice_gives_the_same_bytes_which_are_a_trace(
         def test_it(harness_recording):
             client = harness_recording.client(MockClient(lambda messages: "It carries 12."))
             for recipe in ("fast", "needle"):
-                answer_document(example_document("md"), "How many passengers?", recipe, client=client)
+                answer_document(example_document("md"), "How many?", recipe, client=client)
         """
     )
     run("all").assert_outcomes(passed=1)

@@ -58,9 +58,7 @@ def test_two_tests_of_one_name_are_told_apart_by_class_and_module(
     run: Run, pytester: pytest.Pytester, recordings: Recordings
 ) -> None:
     body = HEAD + "def test_it(harness_recording):\n    ask(harness_recording)\n"
-    nested = (
-        "class TestA:\n    def test_it(self, harness_recording):\n        ask(harness_recording)\n"
-    )
+    nested = "class TestA:\n  def test_it(self, harness_recording): ask(harness_recording)\n"
     pytester.makepyfile(test_one=body + nested, test_two=body)
     run("once").assert_outcomes(passed=3)
     assert list(recordings()) == [

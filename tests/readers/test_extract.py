@@ -92,7 +92,7 @@ def test_without_fields_nothing_is_asked(fields: Any) -> None:
 
 @pytest.mark.parametrize("reply", [{}, form(n=None, n_q=None), {"n": "not reported"}, {"n": []}])
 def test_filling_nothing_is_a_whole_negative(reply: dict[str, Any]) -> None:
-    # readers 127
+    # readers 127, core 53
     answer, _ = extracted(json.dumps(reply))
     assert (answer.answer, answer.partial) == ('{"n":null}', False)
     assert (answer.notes["failed_calls"], answer.notes["filled"]) == (0, 0)
@@ -101,7 +101,7 @@ def test_filling_nothing_is_a_whole_negative(reply: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("reply", ["prose", "[]", "7", '{"other": 1}', RuntimeError("down")])
 def test_a_reply_that_is_not_the_form_is_a_failure(reply: Any) -> None:
-    # readers 128
+    # readers 128, core 53
     answer, _ = extracted([reply, {}, {}])
     assert (answer.notes["failed_calls"], answer.partial) == (1, True)
     assert (answer.notes["not_reported"], answer.notes["unknown"]) == ([], ["n"])
@@ -192,7 +192,7 @@ def test_an_invented_quotation_is_kept_and_said() -> None:
 
 
 def test_only_supported_values_stand_when_quotations_are_required() -> None:
-    # readers 132
+    # readers 132, L14
     replies = [form(n=100, n_q="invented words", design="RCT", design_q="We enrolled"), {}, {}]
     answer, _ = extracted(replies, (N, DESIGN), require_quote=True)
     assert json.loads(answer.answer) == {"n": None, "design": "RCT"}

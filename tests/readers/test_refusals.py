@@ -36,7 +36,7 @@ def whole(reader: str) -> Answer:
     return read(CHUNKS, QUESTION, MockClient(Oracle()), {"reader": reader, **READERS[reader]})
 
 
-def test_a_cap_at_any_request_leaves_a_partial_answer(reader: str) -> None:
+def test_a_cap_at_any_request_leaves_a_partial_answer(reader: str) -> None:  # core 85
     needed = whole(reader).trace.calls
     assert needed >= 1
     for most in range(needed):

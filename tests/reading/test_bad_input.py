@@ -42,7 +42,10 @@ from harness_core.errors import (
     UnknownOverrideError,
     UnsupportedFormatError,
 )
+from tests.support.openai_server import OpenAIServer
 from tests.support.reading import QUESTION, the_chunks
+
+TEXT = ["Revenue was 45.2 million in 2025. It rose a little, as the board had said it would."]
 
 Bad = Callable[[Path], Any]
 
@@ -217,6 +220,24 @@ def test_a_key_with_a_newline_is_refused_without_being_shown() -> None:
 def test_no_key_is_told_before_the_document_is_touched(tmp_path: Path) -> None:
     with pytest.raises(AuthError, match="OPENAI_API_KEY"):
         answer_document(tmp_path / "missing.pdf", QUESTION, "scanned")
+
+
+def test_without_a_key_a_cache_answers_up_to_its_first_miss(tmp_path: Path) -> None:  # core 6
+    with (
+        OpenAIServer(reply=lambda messages: "45.2 million.") as server,
+        ResponseCache(tmp_path / "replies") as kept,
+    ):
+
+        def client(key: str | None) -> Any:
+            given = OpenAIClient("gpt-4o-mini", api_key=key, base_url=server.url)
+            return given.with_cache(kept)
+
+        first = answer_document(TEXT, QUESTION, client=client("sk-test"))
+        again = answer_document(TEXT, QUESTION, client=client(None))
+        assert (again.answer, again.totals().cached) == (first.answer, 1)
+        with pytest.raises(AuthError):
+            answer_document(TEXT, "What else rose?", client=client(None))
+        assert len(server.requests) == 1
 
 
 def test_a_client_and_a_trace_are_what_they_are_called() -> None:

@@ -188,6 +188,7 @@ def check_coverage(reader: str, ran: Ran) -> None:
 @pytest.mark.parametrize("mood", MOODS)
 @pytest.mark.parametrize("reader", READERS)
 def test_every_driver_gives_the_sequential_result(reader: str, mood: Mood) -> None:
+    # readers 184, core 151
     first = one_by_one(reader, mood)
     check_degrading(first, mood)
     check_coverage(reader, first)

@@ -1,8 +1,6 @@
 """What is refused before the first request, what is foreseen, what a limit does in between.
 
-Numbers are those of the list of readers' edge cases. Lines 177, 178 and 183 are replaced: a
-parallel read is held to its limits as it goes, never refused for its worst case. Line 182 has no
-counterpart: requests carry no client and no price. Line 184 is ``test_drivers_agree``.
+A parallel read is held to its limits as it goes, never refused for its worst case.
 """
 
 from typing import Any
@@ -22,8 +20,14 @@ from harness_core import (
     override,
     read,
     register_model,
+    segment,
 )
-from harness_core.errors import CallCapError, CostCapError, UnpricedModelError
+from harness_core.errors import (
+    CallCapError,
+    CostCapError,
+    EmbedFallbackWarning,
+    UnpricedModelError,
+)
 from harness_core.reading.flow import make_job
 from harness_core.reading.preflight import estimated
 from harness_core.reading.registry import find_reader
@@ -31,6 +35,9 @@ from tests.support.oracle import Oracle
 from tests.support.reading import QUESTION, labels, saying, the_chunks
 
 READERS = [row["name"] for row in list_readers()]
+
+
+SENTENCES = " ".join(f"Mooring ring {n} was cast in the year {1800 + n}." for n in range(100))
 
 
 class Posting(MockClient):
@@ -56,7 +63,7 @@ def noted(trace: Trace) -> dict[str, Any]:
     return next(dict(s.detail or {}) for s in trace.steps if s.label == "preflight")
 
 
-def test_a_read_that_needs_more_requests_than_allowed_is_refused() -> None:  # 170
+def test_a_read_that_needs_more_requests_than_allowed_is_refused() -> None:  # readers 170, core 73
     client, trace = saying(), Trace(Governor(max_calls=3))
     with pytest.raises(CallCapError, match=r"map_reduce.* 5 chunks .* 6 more .*cap of 3"):
         read(the_chunks(5), QUESTION, client, "map_reduce", trace=trace)
@@ -71,7 +78,7 @@ def test_earlier_requests_of_the_run_count() -> None:
         read(the_chunks(5), QUESTION, saying(), "map_reduce", trace=trace)
 
 
-def test_without_a_cap_reads_run() -> None:  # 171
+def test_without_a_cap_reads_run() -> None:  # readers 171
     trace = Trace(Governor(max_calls=None))
     assert read(the_chunks(5), QUESTION, saying(), "map_reduce", trace=trace).found
 
@@ -80,7 +87,7 @@ def many(count: int) -> Chunks:
     return new_chunks([f"Revenue of unit {n} was {n} million." for n in range(count)])
 
 
-def test_embedding_requests_are_foreseen() -> None:  # 172
+def test_embedding_requests_are_foreseen() -> None:  # readers 172
     chunks, client = many(200), Posting()
     with pytest.raises(CallCapError, match=r"5 more requests \(4 of them for embeddings\)"):
         read(chunks, QUESTION, client, "retrieve", trace=Trace(Governor(max_calls=3)))
@@ -90,7 +97,7 @@ def test_embedding_requests_are_foreseen() -> None:  # 172
     assert (noted(trace)["est_calls"], noted(trace)["embed_calls"], trace.calls) == (5, 4, 5)
 
 
-def test_vectors_that_are_known_need_no_request() -> None:  # 173
+def test_vectors_that_are_known_need_no_request() -> None:  # readers 173
     chunks, client = many(20), Posting()
     embed(client, [QUESTION, *(chunk.text for chunk in chunks)])
     trace = Trace(Governor(max_calls=1))
@@ -104,14 +111,14 @@ def foreseen(chunks: Chunks, question: str, client: MockClient, spec: ReadSpec) 
     return found.calls, found.embed_calls
 
 
-def test_embeddings_of_later_rounds_are_foreseen() -> None:  # 174
+def test_embeddings_of_later_rounds_are_foreseen() -> None:  # readers 174
     spec = ReadSpec("iterative", max_rounds=3)
     assert foreseen(many(100), QUESTION, Posting(), spec) == (9, 5)
     with override(embedder="lexical"):
         assert foreseen(many(100), QUESTION, Posting(), spec) == (4, 0)
 
 
-def test_candidates_are_embedded_only_when_no_word_is_shared() -> None:  # 175
+def test_candidates_are_embedded_only_when_no_word_is_shared() -> None:  # readers 175
     spec = ReadSpec("rerank", rerank_candidates=4)
     assert foreseen(many(20), "Wie hoch ist der Umsatz?", Posting(), spec) == (6, 1)
     assert foreseen(many(20), QUESTION, Posting(), spec) == (5, 0)
@@ -130,7 +137,7 @@ def test_expected_requests_over_ten_chunks(reader: str, calls: int) -> None:
 
 @pytest.mark.filterwarnings("ignore::harness_core.errors.HarnessWarning")
 @pytest.mark.parametrize("reader", READERS)
-def test_the_worst_case_is_never_exceeded(reader: str) -> None:  # 176
+def test_the_worst_case_is_never_exceeded(reader: str) -> None:  # readers 176
     register_model("narrow-2", context_window=1500, max_output=300, input_usd=2, output_usd=8)
     chunks = new_chunks([
         f"The marker{n}x entry says that it is {n}. " + "Stone was laid on stone there. " * 12
@@ -155,7 +162,7 @@ def test_the_worst_case_is_never_exceeded(reader: str) -> None:  # 176
     assert found["est_calls"] <= found["worst_calls"]
 
 
-def test_sending_every_chunk_alone_may_pass_the_limit() -> None:
+def test_sending_every_chunk_alone_may_pass_the_limit() -> None:  # core 75
     chunks = new_chunks(["Stone was laid on stone. " * 400] * 5)
     spec = ReadSpec("map_reduce", model="dear-1")
     client, trace = saying(), Trace(Governor(max_cost_usd=0.01))
@@ -172,7 +179,7 @@ def test_a_reader_of_a_few_chunks_is_never_refused_for_the_size_of_the_document(
         assert read(chunks, QUESTION, saying(), spec, trace=trace).found
 
 
-def test_an_ensemble_is_refused_on_the_known_floor() -> None:  # 179
+def test_an_ensemble_is_refused_on_the_known_floor() -> None:  # readers 179, core 75
     chunks = new_chunks(["Stone was laid on stone. " * 400] * 5)
     spec = ReadSpec(
         "ensemble", members=("skim", "map_reduce"), model="dear-1", skim_model="nobody-knows-1"
@@ -185,9 +192,10 @@ def test_an_ensemble_is_refused_on_the_known_floor() -> None:  # 179
         read(chunks, QUESTION, saying(), spec, trace=Trace(governor))
 
 
-def test_replayed_money_counts() -> None:  # 180
+@pytest.mark.parametrize("how", ["spent", "replayed"])
+def test_money_that_is_gone_counts(how: str) -> None:  # readers 180, core 77
     trace = Trace(Governor(max_cost_usd=0.5))
-    trace.ledger.add(replayed=600_000_000_000)
+    trace.ledger.add(**{how: 600_000_000_000})
     client = saying()
     with pytest.raises(CostCapError, match="already spent"):
         read(the_chunks(2), QUESTION, client, ReadSpec("stuff", model="dear-1"), trace=trace)
@@ -201,7 +209,7 @@ def test_a_limit_of_nothing_lets_what_is_free_through() -> None:
         read(the_chunks(2), QUESTION, saying(), ReadSpec("stuff", model="dear-1"), trace=trace)
 
 
-@pytest.mark.parametrize(("cap", "sent"), [(90, 2048), (3000, 3000)])  # 181
+@pytest.mark.parametrize(("cap", "sent"), [(90, 2048), (3000, 3000)])  # readers 181
 def test_a_reasoning_model_s_small_cap_is_raised_and_priced(cap: int, sent: int) -> None:
     trace = Trace()
     spec = ReadSpec("stuff", model="thinker-1", max_answer_tokens=cap)
@@ -229,7 +237,7 @@ def test_an_unpriced_model_is_refused_before_the_first_request() -> None:
 
 
 @pytest.mark.parametrize("restate", ["never", "auto", "always"])
-def test_a_long_question_and_a_small_window_are_answered(restate: Any) -> None:  # 185
+def test_a_long_question_and_a_small_window_are_answered(restate: Any) -> None:  # readers 185
     register_model("narrow-3", context_window=1600, max_output=300, input_usd=0, output_usd=0)
     client = saying()
     spec = ReadSpec("stuff", model="narrow-3", restate=restate, max_answer_tokens=100)
@@ -238,7 +246,7 @@ def test_a_long_question_and_a_small_window_are_answered(restate: Any) -> None: 
     assert answer.found
 
 
-def test_restating_is_budgeted_unless_it_never_happens() -> None:  # 186
+def test_restating_is_budgeted_unless_it_never_happens() -> None:  # readers 186
     from harness_core.models.tokenizers import count_tokens
 
     rooms = {}
@@ -249,6 +257,26 @@ def test_restating_is_budgeted_unless_it_never_happens() -> None:  # 186
         rooms[restate] = job.room("answer")
     assert rooms["never"] - rooms["auto"] == count_tokens(QUESTION)
     assert rooms["auto"] == rooms["always"]
+
+
+def test_an_embedding_request_counts_as_a_call_and_may_be_refused() -> None:  # core 90
+    client, trace = Posting(), Trace(Governor(max_calls=0))
+    with override(embedder="api"), pytest.warns(EmbedFallbackWarning, match="call cap"):
+        assert segment(SENTENCES, "semantic", client=client, trace=trace)
+    assert client.embeds() == []
+    assert (trace.calls, trace.stop_reason) == (0, "calls")
+
+
+def test_vectors_that_money_cuts_short_are_replaced_as_a_whole() -> None:  # core 91
+    register_model("dear-embed", context_window=8000, kind="embedding", input_usd=100)
+    client, trace = Posting(), Trace(Governor(max_cost_usd=0.25))
+    client.embedding_model = "dear-embed"
+    with override(embedder="api"), pytest.warns(EmbedFallbackWarning, match="spending limit"):
+        segment(SENTENCES, "semantic", client=client, trace=trace)
+    assert [len(asked.texts) for asked in client.embeds()] == [64]
+    assert (trace.calls, trace.stop_reason) == (1, "cost")
+    (note,) = [step.detail for step in trace.steps if step.label == "embed"]
+    assert (note or {})["source"] == "lexical"
 
 
 def test_a_refused_request_is_neither_failed_nor_sent() -> None:
@@ -266,6 +294,12 @@ def test_a_refused_request_is_neither_failed_nor_sent() -> None:
     assert "stopped at the limit of 5 tokens" in answer.reasons()
 
 
+CAP_NOTES = {
+    "call_cap_reached", "cost_cap_reached", "token_cap_reached", "output_cap_reached",
+    "model_not_allowed", "unpriced_model", "ledger_busy",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("limits", "reason", "note", "said"),
     [
@@ -277,13 +311,14 @@ def test_a_refused_request_is_neither_failed_nor_sent() -> None:
 )
 def test_the_limit_that_stopped_an_answer_is_named(
     limits: dict[str, Any], reason: str, note: str, said: str
-) -> None:
+) -> None:  # core 86
     trace = Trace(Governor(**limits))
     client = saying()
     answer = read(the_chunks(1), QUESTION, client, ReadSpec("stuff", model="dear-1"), trace=trace)
     assert client.calls() == []
     assert (answer.notes["stop_reason"], trace.stop_reason) == (reason, reason)
-    assert note in answer.notes
+    told = {name for name in answer.notes if name in CAP_NOTES}
+    assert told == {note}
     assert any(said in why for why in answer.reasons())
     assert (trace.calls, len(trace.refusals)) == (0, 1)
 
@@ -298,7 +333,7 @@ def test_an_earlier_stop_does_not_mark_a_later_read() -> None:
     assert (trace.budget_stop, trace.stop_reason) == (True, "output")
 
 
-def test_the_bound_of_a_request_leaves_no_room_to_pass_the_limit() -> None:
+def test_the_bound_of_a_request_leaves_no_room_to_pass_the_limit() -> None:  # core 76
     # five requests fit one after the other where five worst cases do not
     trace = Trace(Governor(max_cost_usd=0.01))
     spec = ReadSpec("map_reduce", model="dear-1")

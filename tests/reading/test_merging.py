@@ -1,7 +1,4 @@
-"""The merge tree: how many requests, what is cut, what happens when a merge fails.
-
-Numbers are those of the list of readers' edge cases.
-"""
+"""The merge tree: how many requests, what is cut, what happens when a merge fails."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -53,7 +50,7 @@ def failing(*numbers: int, said: str = "All merged.") -> MockClient:
     return MockClient(answer)
 
 
-def test_findings_that_cannot_be_merged_come_back_bounded() -> None:  # 51
+def test_findings_that_cannot_be_merged_come_back_bounded() -> None:  # readers 51
     client = saying(other=RuntimeError("gone"))
     pieces = [FINDING * 20_000, "One.", "Two."]
     found = merged(pieces, client, ReadSpec("map_reduce"))
@@ -62,7 +59,7 @@ def test_findings_that_cannot_be_merged_come_back_bounded() -> None:  # 51
     assert count_tokens(found.text) < 4600  # three times the answer's cap, and the mark
 
 
-def test_one_finding_is_returned_as_it_is() -> None:  # 52, 49
+def test_one_finding_is_returned_as_it_is() -> None:  # readers 52, 49
     client = saying()
     found = merged(["Only this.", "  "], client, ReadSpec("map_reduce"))
     assert (found.text, found.ok, found.failed, found.truncated_calls) == ("Only this.", True, 0, 0)
@@ -74,7 +71,7 @@ def test_no_finding_is_no_answer() -> None:
     assert (found.text, found.ok, found.levels) == ("NOT_IN_DOCUMENT", False, 0)
 
 
-def test_a_refused_merge_gives_the_findings_bounded() -> None:  # 53
+def test_a_refused_merge_gives_the_findings_bounded() -> None:  # readers 53
     trace = Trace(Governor(max_calls=0))
     spec = ReadSpec("map_reduce", max_answer_tokens=300)
     found = merged([FINDING * 200] * 5, saying(), spec, trace)
@@ -84,7 +81,7 @@ def test_a_refused_merge_gives_the_findings_bounded() -> None:  # 53
     assert "call cap" in (found.error or "")
 
 
-def test_every_merge_prompt_leaves_room_for_its_answer() -> None:  # 54
+def test_every_merge_prompt_leaves_room_for_its_answer() -> None:  # readers 54
     client = saying(other="Merged.")
     spec = ReadSpec("map_reduce", model="tree-3000", max_answer_tokens=300)
     trace = Trace()
@@ -96,21 +93,21 @@ def test_every_merge_prompt_leaves_room_for_its_answer() -> None:  # 54
         assert sum(count_tokens(m.content) for m in call.messages) + 300 <= 3000
 
 
-def test_a_failed_merge_below_the_top_is_counted_and_survived() -> None:  # 55
+def test_a_failed_merge_below_the_top_is_counted_and_survived() -> None:  # readers 55
     spec = ReadSpec("map_reduce", model="tree-900", max_answer_tokens=200)
     found = merged([FINDING * 10] * 6, failing(1), spec)
     assert (found.ok, found.failed) == (True, 1)
     assert found.levels >= 2
 
 
-def test_a_failed_last_merge_is_no_answer() -> None:  # 55
+def test_a_failed_last_merge_is_no_answer() -> None:  # readers 55
     found = merged(["One.", "Two."], saying(other=RuntimeError("gone")), ReadSpec("map_reduce"))
     assert (found.ok, found.failed) == (False, 1)
     assert "One." in found.text
     assert "Two." in found.text
 
 
-def test_cut_merges_are_counted_at_every_level() -> None:  # 49
+def test_cut_merges_are_counted_at_every_level() -> None:  # readers 49
     spec = ReadSpec("map_reduce", model="tree-900", max_answer_tokens=200)
     last_only = 0
 
@@ -138,7 +135,7 @@ def test_merging_that_makes_no_progress_ends() -> None:
     assert "progress" in (found.error or "") or "levels" in (found.error or "")
 
 
-def test_map_reduce_reports_a_merge_that_failed_below_the_top() -> None:  # 56
+def test_map_reduce_reports_a_merge_that_failed_below_the_top() -> None:  # readers 56
     chunks = new_chunks([f"Part {n} is about quays." for n in range(1, 11)])
     spec = ReadSpec("map_reduce", model="tree-900", max_answer_tokens=200)
 
@@ -179,7 +176,7 @@ def test_the_requests_of_summaries_are_known_from_sizes(levels: int, calls: int)
 
 
 @pytest.mark.parametrize("pieces", [2, 5, 10, 40])
-def test_a_merge_tree_is_never_larger_than_foreseen(pieces: int) -> None:  # 57
+def test_a_merge_tree_is_never_larger_than_foreseen(pieces: int) -> None:  # readers 57
     # a room of about 390 tokens, findings and answers of at most 100
     client = saying(other="stone quay " * 32)
     spec = ReadSpec("map_reduce", model="tree-900", max_answer_tokens=100, max_chunk_tokens=100)
@@ -192,7 +189,7 @@ def test_a_merge_tree_is_never_larger_than_foreseen(pieces: int) -> None:  # 57
     assert merge_calls(10, 100, 100, 1000, 28) > 1
 
 
-def test_a_parallel_tree_is_the_sequential_one() -> None:  # 58
+def test_a_parallel_tree_is_the_sequential_one() -> None:  # readers 58
     spec = ReadSpec("map_reduce", model="tree-900", max_answer_tokens=200)
     chunks = new_chunks([f"Part {n} is about quays." for n in range(1, 11)])
     asked = []

@@ -1,8 +1,4 @@
-"""What readers make of failures, empty replies, cut replies, and of finding nothing.
-
-Numbers are those of the list of readers' edge cases. Lines that concern one reader alone (23 to 31,
-38, 47, 48, 50) are in that reader's tests; line 20 is about prompts, in ``test_prompts``.
-"""
+"""What readers make of failures, empty replies, cut replies, and of finding nothing."""
 
 from dataclasses import replace
 from typing import Any
@@ -42,14 +38,14 @@ def the_spec(reader: str, **more: Any) -> ReadSpec:
     [("stuff", 1), ("retrieve", 1), ("map_reduce", 6), ("refine", 5), ("skim", 6),
      ("hierarchical", 6), ("screen", 1)],
 )  # fmt: skip
-def test_requests_of_a_read_of_five_chunks(reader: str, requests: int) -> None:  # 19
+def test_requests_of_a_read_of_five_chunks(reader: str, requests: int) -> None:  # readers 19
     client = saying(screen_decide='{"decision": "include"}')
     answer = read(the_chunks(5), QUESTION, client, the_spec(reader))
     assert len(client.calls()) == requests
     assert answer.totals().calls == requests
 
 
-def test_retrieve_asks_once_about_at_most_top_k_chunks() -> None:  # 22
+def test_retrieve_asks_once_about_at_most_top_k_chunks() -> None:  # readers 22
     client = saying()
     answer = read(the_chunks(9), QUESTION, client, ReadSpec("retrieve", top_k=3))
     assert labels(client) == ["retrieve.answer"]
@@ -57,7 +53,7 @@ def test_retrieve_asks_once_about_at_most_top_k_chunks() -> None:  # 22
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_a_read_whose_every_request_fails_is_partial(reader: str) -> None:  # 32
+def test_a_read_whose_every_request_fails_is_partial(reader: str) -> None:  # readers 32
     client = saying(other=RuntimeError("the model is gone"))
     answer = read(the_chunks(3), QUESTION, client, the_spec(reader))
     assert answer.partial
@@ -67,7 +63,7 @@ def test_a_read_whose_every_request_fails_is_partial(reader: str) -> None:  # 32
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_a_read_of_empty_completions_is_partial(reader: str) -> None:  # 33
+def test_a_read_of_empty_completions_is_partial(reader: str) -> None:  # readers 33
     answer = read(the_chunks(3), QUESTION, saying(other=""), the_spec(reader))
     assert answer.partial
 
@@ -75,9 +71,9 @@ def test_a_read_of_empty_completions_is_partial(reader: str) -> None:  # 33
 @pytest.mark.parametrize(
     ("said", "reason", "failed", "partial"),
     [
-        (RuntimeError("gone"), "every request failed", 3, True),  # 34
-        (SENTINEL, "no chunk yielded an answer", 0, False),  # 35
-        (f"{SENTINEL}\u3002", "no chunk yielded an answer", 0, False),  # 37
+        (RuntimeError("gone"), "every request failed", 3, True),  # readers 34
+        (SENTINEL, "no chunk yielded an answer", 0, False),  # readers 35
+        (f"{SENTINEL}\u3002", "no chunk yielded an answer", 0, False),  # readers 37
     ],
 )
 def test_map_reduce_that_finds_nothing_says_why(
@@ -91,7 +87,7 @@ def test_map_reduce_that_finds_nothing_says_why(
     assert answer.partial is partial
 
 
-def test_a_chunk_that_explains_why_it_has_nothing_is_left_out() -> None:  # 36
+def test_a_chunk_that_explains_why_it_has_nothing_is_left_out() -> None:  # readers 36
     def answered(text: str) -> str:
         return "It was 3.5." if "Part 3." in text else f"{SENTINEL}. Nothing about it here."
 
@@ -105,7 +101,7 @@ def test_a_chunk_that_explains_why_it_has_nothing_is_left_out() -> None:  # 36
 
 
 @pytest.mark.parametrize("reader", GENERAL)
-def test_a_read_of_no_chunks_asks_nothing(reader: str) -> None:  # 39
+def test_a_read_of_no_chunks_asks_nothing(reader: str) -> None:  # readers 39
     client, trace = saying(), Trace()
     answer = read(Chunks(chunks=()), QUESTION, client, the_spec(reader), trace=trace)
     assert (trace.calls, answer.found, answer.partial) == (0, False, True)
@@ -118,12 +114,12 @@ def test_a_screening_of_no_chunks_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_a_missing_key_stops_the_run(reader: str) -> None:  # 40
+def test_a_missing_key_stops_the_run(reader: str) -> None:  # readers 40
     with pytest.raises(AuthError):
         read(the_chunks(3), QUESTION, saying(other=AuthError("no key")), the_spec(reader))
 
 
-def test_a_missing_key_stops_an_embedding() -> None:  # 40
+def test_a_missing_key_stops_an_embedding() -> None:  # readers 40
     def no_key(texts: list[str]) -> Any:
         raise AuthError("no key")
 
@@ -134,7 +130,7 @@ def test_a_missing_key_stops_an_embedding() -> None:  # 40
         read(the_chunks(), QUESTION, client, "retrieve")
 
 
-def test_a_dead_client_is_told_in_the_printed_answer() -> None:  # 41
+def test_a_dead_client_is_told_in_the_printed_answer() -> None:  # readers 41
     text = "Revenue was 45.2 million dollars in the year."
     client = saying(other=RuntimeError("connection lost"))
     answer = answer_document([text], QUESTION, "thorough", client=client)
@@ -149,8 +145,8 @@ def test_a_dead_client_is_told_in_the_printed_answer() -> None:  # 41
 @pytest.mark.parametrize(
     ("recipe", "wording"),
     [
-        ("fast", "Not found in the document."),  # 42
-        ("needle", "Not found in the part of the document that was read."),  # 43
+        ("fast", "Not found in the document."),  # readers 42
+        ("needle", "Not found in the part of the document that was read."),  # readers 43
     ],
 )
 def test_a_clean_not_found_says_how_much_was_read(recipe: str, wording: str) -> None:
@@ -161,7 +157,7 @@ def test_a_clean_not_found_says_how_much_was_read(recipe: str, wording: str) -> 
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_replies_cut_at_every_stage_are_counted(reader: str) -> None:  # 44
+def test_replies_cut_at_every_stage_are_counted(reader: str) -> None:  # readers 44
     chunks = new_chunks([f"The marker{n}x entry says that it is {n}." for n in range(1, 6)])
     answer = read(chunks, QUESTION, MockClient(Oracle("cut off")), the_spec(reader))
     assert answer.partial
@@ -170,7 +166,7 @@ def test_replies_cut_at_every_stage_are_counted(reader: str) -> None:  # 44
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_a_read_that_nothing_cut_counts_none(reader: str) -> None:  # 45
+def test_a_read_that_nothing_cut_counts_none(reader: str) -> None:  # readers 45
     chunks = new_chunks([f"The marker{n}x entry says that it is {n}." for n in range(1, 6)])
     answer = read(chunks, QUESTION, MockClient(Oracle()), the_spec(reader))
     assert answer.notes["truncated_calls"] == 0
@@ -183,7 +179,7 @@ def test_a_read_that_nothing_cut_counts_none(reader: str) -> None:  # 45
 )
 def test_an_earlier_reply_that_was_cut_makes_a_whole_answer_partial(
     reader: str, stage: str
-) -> None:  # 46
+) -> None:  # readers 46
     def answering(cutting: bool) -> MockClient:
         oracle = Oracle()
 

@@ -1,7 +1,4 @@
-"""Prompts: who speaks when, what is fenced, how much stands around the text.
-
-Numbers are those of the list of readers' edge cases.
-"""
+"""Prompts: who speaks when, what is fenced, how much stands around the text."""
 
 import re
 
@@ -16,7 +13,7 @@ from harness_core.reading.prompts import Voice, rendered
 from tests.support.reading import QUESTION, labels, prompt, saying, the_chunks
 
 
-def test_each_way_of_reading_asks_for_something_else() -> None:  # 20
+def test_each_way_of_reading_asks_for_something_else() -> None:  # readers 20
     first = {}
     for reader in ("map_reduce", "skim", "hierarchical"):
         client = saying()
@@ -25,7 +22,7 @@ def test_each_way_of_reading_asks_for_something_else() -> None:  # 20
     assert len(set(first.values())) == 3
 
 
-def test_only_refine_carries_its_draft_along() -> None:  # 21
+def test_only_refine_carries_its_draft_along() -> None:  # readers 21
     for reader, carried in (("refine", True), ("map_reduce", False)):
         client = saying(other="A draft of a kind.")
         read(the_chunks(4), QUESTION, client, reader)

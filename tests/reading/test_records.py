@@ -1,8 +1,4 @@
-"""What an answer tells afterwards: its record, its reasons, its printed and stored forms.
-
-Numbers are those of the list of readers' edge cases. Line 188 is in the tests of the pipeline, line
-191 in those of retrieving; 192 is here and there.
-"""
+"""What an answer tells afterwards: its record, its reasons, its printed and stored forms."""
 
 import json
 from typing import Any
@@ -26,7 +22,7 @@ from harness_core.reading.places import placed
 from tests.support.reading import QUESTION, saying, the_chunks
 
 
-def test_two_reads_on_one_trace_keep_their_own_records() -> None:  # 187
+def test_two_reads_on_one_trace_keep_their_own_records() -> None:  # readers 187
     trace = Trace()
     first = read(the_chunks(2), "What about quays?", saying(), "stuff", trace=trace)
     issued = trace.issued
@@ -38,7 +34,7 @@ def test_two_reads_on_one_trace_keep_their_own_records() -> None:  # 187
     assert (first.totals().calls, second.totals().calls) == (1, 1)
 
 
-def test_the_json_of_an_answer_has_arrays_objects_and_numbers() -> None:  # 189
+def test_the_json_of_an_answer_has_arrays_objects_and_numbers() -> None:  # readers 189
     answer = new_answer("Yes.", "mine", QUESTION, [3])
     plain = json.loads(answer.to_json())
     assert (plain["chunks_used"], plain["notes"], plain["evidence"]) == ([3], {}, [])
@@ -55,11 +51,14 @@ def test_the_json_of_an_answer_has_arrays_objects_and_numbers() -> None:  # 189
     }  # fmt: skip
 
 
-def test_the_json_of_an_answer_holds_its_warnings_by_class() -> None:
+def test_the_json_of_an_answer_holds_its_warnings_by_class() -> None:  # core 107
     answer = new_answer("Yes.", "mine", QUESTION, [3])
-    answer.warnings.append(("OverflowWarning", "too long"))
+    answer.warnings += [("OverflowWarning", "too long"), ("OverflowWarning", "longer still")]
     plain = json.loads(answer.to_json())
-    assert plain["warnings"] == [{"class": "OverflowWarning", "message": "too long"}]
+    assert plain["warnings"] == [
+        {"class": "OverflowWarning", "message": "too long"},
+        {"class": "OverflowWarning", "message": "longer still"},
+    ]
 
 
 def test_the_json_of_an_answer_can_leave_out_prompts_and_replies() -> None:
@@ -68,7 +67,7 @@ def test_the_json_of_an_answer_can_leave_out_prompts_and_replies() -> None:
     assert "trace" not in json.loads(answer.to_json(trace=False))
 
 
-def test_a_failed_merge_is_worded_by_what_was_merged() -> None:  # 190
+def test_a_failed_merge_is_worded_by_what_was_merged() -> None:  # readers 190
     assert reasons({"merge_ok": False, "evidence_consolidated": True}) == [
         "the evidence was not consolidated"
     ]
@@ -112,7 +111,7 @@ def test_a_quotation_that_states_no_value_is_worded_apart() -> None:
     ]
 
 
-def test_the_first_error_that_nothing_recovered_is_named() -> None:  # 191
+def test_the_first_error_that_nothing_recovered_is_named() -> None:  # readers 191
     from harness_core.calls.steps import Step, now
 
     trace = Trace()
@@ -171,7 +170,7 @@ def test_an_unknown_price_is_said() -> None:
     assert "cost unknown (no registered price for unpriced-3)" in str(answer)
 
 
-def test_unread_pages_make_any_answer_partial() -> None:  # 192
+def test_unread_pages_make_any_answer_partial() -> None:  # readers 192
     from dataclasses import replace
 
     chunks = replace(the_chunks(2), unread_pages=(3, 4))
@@ -208,7 +207,7 @@ def the_document() -> Document:
 )
 def test_evidence_is_placed_on_the_one_page_that_holds_it(
     row: dict[str, Any], page: int | None, section: str | None
-) -> None:  # 192
+) -> None:  # readers 192
     (found,) = placed([Evidence(chunk_id=1, **row)], the_document())
     assert (found.page, found.section) == (page, section)
 
@@ -220,13 +219,13 @@ def test_evidence_is_placed_on_the_one_page_that_holds_it(
     ("text", "unknown", "unparsed"),
     [
         ("See [chunk 1] and [chunk 2].", None, None),
-        ("See [chunks 1, 2, and 9].", [9], None),  # 167
+        ("See [chunks 1, 2, and 9].", [9], None),  # readers 167
         ("See [chunks 1-4].", [3, 4], None),
         ("See [chunk nine].", None, ["[chunk nine]"]),
         ("See [chunks 1-2] and [chunk 1 p.3].", None, None),
-        ("See [CHUNK 7] and [chunk 7].", [7], None),  # 164
-        ("See [chunks 1 & 2; chunk 5].", [5], None),  # 165
-        ("See [chunk 2 p.12, lines 3-9].", None, None),  # 166
+        ("See [CHUNK 7] and [chunk 7].", [7], None),  # readers 164
+        ("See [chunks 1 & 2; chunk 5].", [5], None),  # readers 165
+        ("See [chunk 2 p.12, lines 3-9].", None, None),  # readers 166
         ("See [chunk 1 p.7, chunk 9].", None, ["[chunk 1 p.7, chunk 9]"]),
         ("No label: chunk 9 and [chunky 5].", None, None),
     ],
@@ -242,7 +241,7 @@ def test_what_an_answer_cites_is_checked_against_what_was_sent(
         assert any("could not be checked" in reason for reason in answer.reasons())
 
 
-def test_a_chunk_that_had_nothing_may_be_cited_by_the_merge() -> None:  # 168
+def test_a_chunk_that_had_nothing_may_be_cited_by_the_merge() -> None:  # readers 168
     def answered(text: str) -> str:
         return "NOT_IN_DOCUMENT" if "Part 2." in text else "It rose."
 
@@ -253,7 +252,7 @@ def test_a_chunk_that_had_nothing_may_be_cited_by_the_merge() -> None:  # 168
     assert not answer.partial
 
 
-def test_an_answer_with_nothing_to_check_has_no_such_notes() -> None:  # 169
+def test_an_answer_with_nothing_to_check_has_no_such_notes() -> None:  # readers 169
     answer = new_answer("Yes.", "mine", QUESTION, [1])
     names = {"cited_unknown", "cited_unparsed", "unverified_evidence"}
     assert not names & answer.notes.keys()
@@ -275,7 +274,7 @@ def test_an_answer_is_one_string() -> None:
     assert new_answer([], "mine", QUESTION, []).answer == ""
 
 
-def test_evidence_can_be_checked_again() -> None:
+def test_evidence_can_be_checked_again() -> None:  # readers 161
     from harness_core import override
 
     chunks = the_chunks(2)
@@ -289,3 +288,8 @@ def test_evidence_can_be_checked_again() -> None:
     with pytest.raises(BadSettingError):
         verify_evidence(no_answer)
     assert verify_evidence(Answer(answer="", reader="mine", question="?")) == []
+    copied = read(chunks, QUESTION, saying(skim_extract="It rose a little."), "skim")
+    assert [check.verified for check in verify_evidence(copied)] == [True, True]  # its own sources
+    mapped = read(chunks, QUESTION, saying(), "map_reduce")
+    assert {(check.kind, check.verified) for check in verify_evidence(mapped)} == {("answer", None)}
+    assert not mapped.partial

@@ -1,7 +1,4 @@
-"""Retrieve: which chunks it picks, in which order they are shown, what it tells.
-
-Numbers are those of the list of readers' edge cases. Line 83 compares recipes and is tested there.
-"""
+"""Retrieve: which chunks it picks, in which order they are shown, what it tells."""
 
 from typing import Any
 
@@ -49,21 +46,21 @@ def used(chunks: Chunks, **settings: Any) -> Any:
         return read(chunks, QUESTION, saying(), ReadSpec("retrieve", **settings))
 
 
-def test_the_chunk_with_the_question_s_words_is_picked() -> None:  # 68
+def test_the_chunk_with_the_question_s_words_is_picked() -> None:  # readers 68
     answer = used(new_chunks(TEXTS[:4]), top_k=1)
     assert answer.chunks_used == [3]
     assert [row.text for row in answer.evidence] == [TEXTS[2]]
     assert 0 < answer.evidence[0].score <= 1
 
 
-def test_spelling_the_defaults_out_changes_nothing(chunks: Chunks) -> None:  # 69
+def test_spelling_the_defaults_out_changes_nothing(chunks: Chunks) -> None:  # readers 69
     plain = used(chunks)
     spelled = used(chunks, mmr=1, context_order="relevance", top_k=6)
     assert plain.chunks_used == spelled.chunks_used
     assert (plain.notes["mmr"], plain.notes["context_order"]) == (1, "relevance")
 
 
-def test_diversity_picks_another_set_that_begins_alike(chunks: Chunks) -> None:  # 70
+def test_diversity_picks_another_set_that_begins_alike(chunks: Chunks) -> None:  # readers 70
     plain, varied = used(chunks, top_k=3), used(chunks, top_k=3, mmr=0.3)
     assert len(plain.chunks_used) == len(varied.chunks_used) == 3
     assert plain.chunks_used[0] == varied.chunks_used[0]
@@ -71,7 +68,7 @@ def test_diversity_picks_another_set_that_begins_alike(chunks: Chunks) -> None: 
     assert varied.notes["mmr"] == 0.3
 
 
-def test_the_order_shown_is_not_the_set_chosen(chunks: Chunks) -> None:  # 71
+def test_the_order_shown_is_not_the_set_chosen(chunks: Chunks) -> None:  # readers 71
     by = {
         order: used(chunks, top_k=4, context_order=order)
         for order in ("relevance", "document", "edges")
@@ -84,7 +81,9 @@ def test_the_order_shown_is_not_the_set_chosen(chunks: Chunks) -> None:  # 71
 
 
 @pytest.mark.parametrize("order", ["relevance", "document", "edges"])
-def test_the_prompt_shows_the_chunks_in_the_order_told(chunks: Chunks, order: Any) -> None:  # 72
+def test_the_prompt_shows_the_chunks_in_the_order_told(
+    chunks: Chunks, order: Any
+) -> None:  # readers 72
     client = saying()
     answer = read(chunks, QUESTION, client, ReadSpec("retrieve", top_k=4, context_order=order))
     text = prompt(client, 0)
@@ -93,7 +92,7 @@ def test_the_prompt_shows_the_chunks_in_the_order_told(chunks: Chunks, order: An
     assert [row.chunk_id for row in answer.evidence] == answer.chunks_used
 
 
-def test_when_no_chunk_is_similar_enough_the_best_is_taken(chunks: Chunks) -> None:  # 73
+def test_when_no_chunk_is_similar_enough_the_best_is_taken(chunks: Chunks) -> None:  # readers 73
     assert len(used(chunks, min_score=99).chunks_used) == 1
     assert len(used(chunks, top_k=3).chunks_used) == 3
 

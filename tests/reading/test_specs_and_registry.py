@@ -1,7 +1,4 @@
-"""Readers by name, their settings, and what a question may be.
-
-Numbers are those of the list of readers' edge cases. Lines 5 to 8 are in the tests of the ensemble.
-"""
+"""Readers by name, their settings, and what a question may be."""
 
 import math
 from typing import Any
@@ -47,7 +44,7 @@ def longest(job: Job) -> Flow[Answer]:
     return job.answer(reply.text, used=[chunk.chunk_id])
 
 
-def test_signatures_are_distinct_and_of_three_parts() -> None:  # 1
+def test_signatures_are_distinct_and_of_three_parts() -> None:  # readers 1
     signatures = [row["signature"] for row in list_readers()]
     assert len(set(signatures)) == len(signatures)
     assert all(len(signature.split("|")) == 3 for signature in signatures)
@@ -60,7 +57,7 @@ def test_the_rows_of_readers_say_what_each_does() -> None:
     assert all(row["description"] and row["cost_calls"] and row["use"] for row in rows.values())
 
 
-def test_a_registered_reader_is_listed_and_runs() -> None:  # 2
+def test_a_registered_reader_is_listed_and_runs() -> None:  # readers 2
     register_reader("longest", longest, signature="own|1|none", stages=("longest.answer",))
     client = saying()
     answer = read(the_chunks(), QUESTION, client, "longest")
@@ -69,7 +66,7 @@ def test_a_registered_reader_is_listed_and_runs() -> None:  # 2
     assert answer.signature == "own|1|none"
 
 
-def test_a_reader_that_returns_text_is_an_error_that_names_it() -> None:  # 3
+def test_a_reader_that_returns_text_is_an_error_that_names_it() -> None:  # readers 3
     def bare(job: Job) -> Flow[Any]:
         return (yield from ask(job.answering(job.chunks, "bare.answer"))).text
 
@@ -78,7 +75,7 @@ def test_a_reader_that_returns_text_is_an_error_that_names_it() -> None:  # 3
         read(the_chunks(), QUESTION, saying(), "bare")
 
 
-def test_a_reader_with_a_recipe_s_name_leaves_the_name_to_the_recipe() -> None:  # 4
+def test_a_reader_with_a_recipe_s_name_leaves_the_name_to_the_recipe() -> None:  # readers 4
     register_reader("survey", longest, signature="own|1|none")
     with pytest.warns(AmbiguousNameWarning):
         assert as_recipe("survey").read.reader == "hierarchical"
@@ -115,12 +112,12 @@ def test_the_signature_of_an_ensemble_names_its_members() -> None:
 @pytest.mark.parametrize(
     ("given", "warning", "value"),
     [
-        ({"mmr": 4}, ClampedWarning, 1),  # 9
+        ({"mmr": 4}, ClampedWarning, 1),  # readers 9
         ({"mmr": -1}, ClampedWarning, 0),
-        ({"mmr": math.nan}, BadSettingWarning, 1),  # 10
+        ({"mmr": math.nan}, BadSettingWarning, 1),  # readers 10
         ({"mmr": None}, BadSettingWarning, 1),
         ({"mmr": [0.2, 0.4]}, BadSettingWarning, 1),
-        ({"fan_in": 999}, ClampedWarning, 32),  # 12
+        ({"fan_in": 999}, ClampedWarning, 32),  # readers 12
         ({"top_k": "many"}, BadSettingWarning, 6),
         ({"min_score": "high"}, BadSettingWarning, -math.inf),
         ({"cite": "yes"}, BadSettingWarning, False),
@@ -135,7 +132,7 @@ def test_an_unusable_number_is_moved_or_replaced_and_said(
     assert getattr(spec, next(iter(given))) == value
 
 
-@pytest.mark.parametrize("value", [0.5, 0])  # 9, 10
+@pytest.mark.parametrize("value", [0.5, 0])  # readers 9, 10
 def test_a_usable_number_is_kept(value: float) -> None:
     assert ReadSpec("retrieve", mmr=value).mmr == value
     assert ReadSpec("retrieve").mmr == 1
@@ -144,7 +141,7 @@ def test_a_usable_number_is_kept(value: float) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"context_order": "sideways"},  # 11
+        {"context_order": "sideways"},  # readers 11
         {"restate": "sometimes"},
         {"on_overflow": "shrug"},
         {"model": 3},
@@ -157,7 +154,7 @@ def test_a_value_outside_its_choices_is_an_error(given: dict[str, Any]) -> None:
     assert ReadSpec("stuff").context_order == "relevance"
 
 
-def test_a_setting_a_letter_off_is_passed_on_with_a_warning() -> None:  # 13
+def test_a_setting_a_letter_off_is_passed_on_with_a_warning() -> None:  # readers 13
     with pytest.warns(NearMissWarning, match="top_k"):
         spec = ReadSpec("retrieve", topk=3)
     assert spec.top_k == 6
@@ -179,7 +176,7 @@ def test_an_effort_that_reaches_no_stage_is_an_error_that_lists_them() -> None:
     assert spec.effort_of("hier.answer") == "high"
 
 
-def test_a_model_that_follows_the_client_is_not_a_setting_of_the_read() -> None:  # 14
+def test_a_model_that_follows_the_client_is_not_a_setting_of_the_read() -> None:  # readers 14
     spec, client = ReadSpec("stuff"), saying()
     trace = Trace()
     read(the_chunks(), QUESTION, client, spec, trace=trace)
@@ -189,7 +186,7 @@ def test_a_model_that_follows_the_client_is_not_a_setting_of_the_read() -> None:
     assert (note["model"], note["settings"]) == ("mock-model", {"reader": "stuff"})
 
 
-def test_the_client_s_model_is_asked_sized_and_billed() -> None:  # 15
+def test_the_client_s_model_is_asked_sized_and_billed() -> None:  # readers 15
     register_model("tiny-local", context_window=4000, max_output=512, input_usd=1.0, output_usd=2.0)
     client = CallableClient(lambda messages: "Revenue was 45.2 million.", model="tiny-local")
     trace = Trace()
@@ -200,7 +197,7 @@ def test_the_client_s_model_is_asked_sized_and_billed() -> None:  # 15
     assert [(row["model"], row["usd"] > 0) for row in trace.cost()] == [("tiny-local", True)]
 
 
-def test_a_model_that_the_spec_names_wins() -> None:  # 16
+def test_a_model_that_the_spec_names_wins() -> None:  # readers 16
     register_model("named", context_window=8000, max_output=900, input_usd=1, output_usd=1)
     client = saying()
     read(the_chunks(), QUESTION, client, ReadSpec("stuff", model="named"))
@@ -208,14 +205,14 @@ def test_a_model_that_the_spec_names_wins() -> None:  # 16
 
 
 @pytest.mark.parametrize("question", [42, math.nan, None, "", " \n\t"])
-def test_a_question_is_text(question: Any) -> None:  # 17
+def test_a_question_is_text(question: Any) -> None:  # readers 17
     client = saying()
     with pytest.raises(BadQuestionError, match="non-blank"):
         read(the_chunks(), question, client, "stuff")
     assert client.calls() == []
 
 
-def test_a_question_in_another_encoding_is_read() -> None:  # 17, 18
+def test_a_question_in_another_encoding_is_read() -> None:  # readers 17, 18
     for data in ("Où est l'église ?".encode(), "Où est l'église ?".encode("cp1252")):
         client = saying()
         question: Any = data

@@ -140,7 +140,8 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
 
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 10**9) | st.floats(-1, 9) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    lambda inner: st.lists(inner, max_size=2)
+    | st.dictionaries(st.text(max_size=3), inner, max_size=2),
     max_leaves=3,
 )  # fmt: skip
 _NAMES = st.sampled_from([
@@ -149,11 +150,11 @@ _NAMES = st.sampled_from([
 ])  # fmt: skip
 
 
-@given(place=st.integers(0, 8), name=_NAMES, value=_VALUES, whole=st.booleans())
+@given(place=st.integers(0, 8), changed=st.tuples(_NAMES, _VALUES), whole=st.booleans())
 def test_whatever_a_file_holds_it_is_told_and_never_raised(
-    file: Path, tmp_path: Path, place: int, name: str, value: Any, whole: bool
+    file: Path, tmp_path: Path, place: int, changed: tuple[str, Any], whole: bool
 ) -> None:
-    broken = tmp_path / "broken.json"
+    broken, (name, value) = tmp_path / "broken.json", changed
     if whole:
         document = json.loads(Trace.load(file).save(broken).read_text())
         target = document if place else document["steps"][0]

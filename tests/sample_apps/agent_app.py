@@ -27,8 +27,7 @@ def make_model() -> Any:
 
 def ask(question: str) -> list[str]:
     """The texts of a conversation with the dispatcher."""
-    agent = create_agent(
-        make_model(), [timetable, seats_left], system_prompt="You dispatch ferries."
-    )
+    tools = [timetable, seats_left]
+    agent: Any = create_agent(make_model(), tools, system_prompt="You dispatch ferries.")
     state = agent.invoke({"messages": [("human", question)]})
     return [str(message.text) for message in state["messages"]]

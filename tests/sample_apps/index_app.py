@@ -22,7 +22,9 @@ def make_llm() -> Any:
 
 def make_embedding() -> Any:
     """The embeddings of the live app."""
-    from llama_index.embeddings.openai import OpenAIEmbedding
+    from llama_index.embeddings.openai import (  # type: ignore[import-untyped]  # it ships no types
+        OpenAIEmbedding,
+    )
 
     return OpenAIEmbedding(model="text-embedding-3-small")
 

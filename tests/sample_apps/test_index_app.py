@@ -1,6 +1,7 @@
 """A LlamaIndex index with a query engine and a function-calling agent, made from Settings."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings(
 def test_the_archive_answers(harness_recording: HarnessRecording, server: object) -> None:
     harness_recording.settings(llm=index_app.make_llm, embed_model=index_app.make_embedding)
     engine = index_app.archive().as_query_engine(similarity_top_k=1, streaming=True)
-    response = engine.query("How many does the Dunlin carry?")
+    response: Any = engine.query("How many does the Dunlin carry?")
     pieces = list(response.response_gen)
     assert "120 passengers" in "".join(pieces)
     assert len(pieces) > 3

@@ -1,8 +1,8 @@
 """A service on loopback with the collections of the acceptance cases, and a model that is a script.
 
-    with world(tmp_path) as w:
-        w.model.write = lambda request: cite(request, 1, 0)
-        w.ask("docs", query="What?").json()
+with world(tmp_path) as w:
+    w.model.write = lambda request: cite(request, 1, 0)
+    w.ask("docs", query="What?").json()
 """
 
 import json

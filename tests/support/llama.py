@@ -25,7 +25,7 @@ HARBOUR = "The harbour opened in 1880 and was widened in 1912."
 ANSWER = "She carries 61 passengers."
 
 
-class _Forwarding(httpx.BaseTransport, httpx.AsyncBaseTransport):
+class Forwarding(httpx.BaseTransport, httpx.AsyncBaseTransport):
     """Opens a connection for each request and closes it: no test leaves one to another's loop."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -47,8 +47,8 @@ def _connected(server: OpenAIServer) -> dict[str, Any]:
     return {
         "api_key": "sk-secret",
         "api_base": server.url,
-        "http_client": httpx.Client(transport=_Forwarding()),
-        "async_http_client": httpx.AsyncClient(transport=_Forwarding()),
+        "http_client": httpx.Client(transport=Forwarding()),
+        "async_http_client": httpx.AsyncClient(transport=Forwarding()),
     }
 
 
@@ -59,7 +59,7 @@ def embedding(server: OpenAIServer, **settings: Any) -> OpenAIEmbedding:
 def openai(server: OpenAIServer, kind: str = "openai", **settings: Any) -> Any:
     known: dict[str, Any] = {"model": "gpt-4o-mini", **_connected(server)}
     if kind == "like":
-        from llama_index.llms.openai_like import (  # type: ignore[import-not-found,unused-ignore]  # rarely there
+        from llama_index.llms.openai_like import (  # type: ignore[import-not-found,import-untyped,unused-ignore]  # rarely there
             OpenAILike,
         )
 

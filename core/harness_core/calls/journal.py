@@ -167,5 +167,8 @@ def document_lines(value: Any, source: object = "the given value") -> list[dict[
         )
     lists = ("steps", "refusals", "lost", "summary", "errors")
     head = {k: v for k, v in value.items() if k not in lists}
-    refusals = [{"refusal": refusal} for refusal in value.get("refusals", ())]
-    return [{"trace": FORMAT, **head}, *steps, *value.get("lost", ()), *refusals]
+    refusals, lost = value.get("refusals", []), value.get("lost", [])
+    for listed in (refusals, lost):
+        if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+            raise TraceError(f"{source} holds refusals or lost requests that are no objects")
+    return [{"trace": FORMAT, **head}, *steps, *lost, *({"refusal": one} for one in refusals)]

@@ -150,7 +150,7 @@ def public_url(url: str) -> str:
 
 
 def _pico(usd: float | None) -> int | None:
-    return None if usd is None else round(usd * PICO)
+    return None if usd is None else round(float(usd) * PICO)
 
 
 def _priced_now(step: Step) -> int | None:

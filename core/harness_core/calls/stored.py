@@ -27,7 +27,7 @@ class Stored:
         try:
             for line in lines:
                 self._add(line)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise TraceError(f"a line cannot be read: {type(error).__name__}: {error}") from error
 
     @property
@@ -47,15 +47,15 @@ class Stored:
         for step in self.steps.values():
             yield step.counts()
         for lost in self.lost.values():
-            spent = round((lost.get("bound_usd") or 0) * PICO)
-            yield {"calls": 1, "tokens": lost.get("bound_tokens", 0), "spent": spent}
+            spent = round(lost["bound_usd"] * PICO)
+            yield {"calls": 1, "tokens": lost["bound_tokens"], "spent": spent}
 
     def _add(self, line: Mapping[str, Any]) -> None:
         if "trace" in line:
             self.head = line
             self.refusals.clear()  # a second head begins a resumed run, which asks again
         elif "intent" in line:
-            self.lost[line["intent"]] = line
+            self._intend(line)
         elif "void" in line:
             self.lost.pop(line["void"], None)
         elif "refusal" in line:
@@ -68,6 +68,12 @@ class Stored:
             step = Step.from_json(line)
             self.steps[step.step] = step
             self.lost.pop(step.step, None)
+
+    def _intend(self, line: Mapping[str, Any]) -> None:
+        number = line["intent"]
+        order(number)
+        usd, tokens = line.get("bound_usd") or 0, line.get("bound_tokens") or 0
+        self.lost[number] = {**line, "bound_usd": float(usd), "bound_tokens": int(tokens)}
 
     def _amend(self, line: Mapping[str, Any]) -> None:
         if (step := self.steps.get(line["amend"])) is not None:

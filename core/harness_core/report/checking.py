@@ -69,19 +69,24 @@ def _journal(data: bytes) -> Iterator[str]:
 def _entries(lines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for line in lines:
         try:
-            Stored([line])
+            stored = Stored([line])
         except TraceError as error:
             yield f"entry {line.get('step', '?')!s}: {error}"
         else:
-            if "step" in line:
-                yield from _step(Step.from_json(line))
+            for step in stored.steps.values():
+                yield from _step(step)
 
 
 def _step(step: Step) -> Iterator[str]:
-    if step.ended_utc and step.ended_utc < step.started_utc:
+    moments = (step.started_utc, step.ended_utc)
+    counts = (step.tokens.input, step.tokens.output, step.budget_pico, step.seconds)
+    if not all(isinstance(moment, str) for moment in moments):
+        yield f"entry {step.step}: a time is no text"
+    elif step.ended_utc and step.ended_utc < step.started_utc:
         yield f"step {step.step} ended before it started"
-    counts = (step.tokens.input, step.tokens.output, step.budget_pico)
-    if any(count is not None and count < 0 for count in counts):
+    if not all(count is None or isinstance(count, (int, float)) for count in counts):
+        yield f"entry {step.step}: a count is no number"
+    elif any(count is not None and count < 0 for count in counts):
         yield f"step {step.step} has a negative count"
     if not step.local and not step.replay_key:
         yield f"step {step.step} has no key: it cannot be replayed"
@@ -143,8 +148,9 @@ def _intents(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _absorbed(line: Mapping[str, Any]) -> range:
     """The numbers that another run's steps were given."""
     after, count = line.get("after"), line.get("steps")
-    known = isinstance(after, int) and isinstance(count, int)
-    return range(after + 1, after + count + 1) if known else range(0)
+    if isinstance(after, int) and isinstance(count, int):
+        return range(after + 1, after + count + 1)
+    return range(0)
 
 
 def _was_sent(line: Mapping[str, Any]) -> bool:
@@ -170,7 +176,11 @@ def _sums(document: Mapping[str, Any]) -> Iterator[str]:
     """What the file says it adds up to, and what its steps do."""
     whole = "steps" in document
     stored = document if whole else document["trace"]
-    trace = Trace.load(document)
+    try:
+        trace = Trace.load(document)
+    except TraceError as error:
+        yield str(error)
+        return
     summary = stored.get("summary")
     said = dict(summary) if isinstance(summary, Mapping) else {}
     found = {name: value for name, value in trace.summary().items() if name in said}

@@ -94,11 +94,13 @@ def _only(headers: Headers, name: str) -> str:
 
 async def _next(receive: Receive, seconds: float, settings: ServiceSettings) -> Any:
     """The next message, unless the clock runs out first."""
+    if seconds <= 0:
+        raise SlowBodyError("the body took too long to arrive")
     found: list[Any] = []
     async with anyio.create_task_group() as group:
 
         async def give_up() -> None:
-            await settings.clock.sleep(max(0.0, seconds))
+            await settings.clock.sleep(seconds)
             group.cancel_scope.cancel()
 
         group.start_soon(give_up)

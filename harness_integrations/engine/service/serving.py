@@ -2,8 +2,9 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from types import FrameType
 from typing import Any, Final
 
@@ -46,8 +47,10 @@ class Protocol(H11Protocol):
 class Server(uvicorn.Server):
     """A server that ends the streams of events when it is told to stop; answers are finished."""
 
-    def __init__(self, app: ServiceApp, *, host: str, port: int) -> None:
-        self._app = app
+    def __init__(
+        self, app: ServiceApp, *, host: str, port: int, ready: Callable[[str], None]
+    ) -> None:
+        self._app, self._ready = app, ready
         super().__init__(
             uvicorn.Config(
                 app, host=host, port=port, http=Protocol, ws="none", lifespan="on",
@@ -55,7 +58,6 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=GRACE_SECONDS, proxy_headers=False,
             )
         )  # fmt: skip
-        self._up = threading.Event()
 
     @property
     def url(self) -> str:
@@ -71,38 +73,34 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: Any = None) -> None:
         """Listen."""
         await super().startup(sockets)
-        self._up.set()
+        if self.started:
+            self._ready(self.url)
 
     def stop(self) -> None:
         """Stop as a signal would."""
         self._app.stop()
         self.should_exit = True
 
-    def wait_up(self) -> None:
-        """Wait until it listens.
-
-        Raises:
-            TimeoutError: it does not.
-        """
-        if not self._up.wait(START_SECONDS) or not self.started:
-            raise TimeoutError("the server did not start")
-
 
 @contextmanager
 def running(app: ServiceApp, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
-    """The service in a thread, on a free port unless one is given; gives its address."""
-    server = Server(app, host=host, port=port)
+    """The service in a thread, on a free port unless one is given; gives its address.
+
+    Raises:
+        queue.Empty: it did not start.
+    """
+    addresses: SimpleQueue[str] = SimpleQueue()
+    server = Server(app, host=host, port=port, ready=addresses.put)
     thread = threading.Thread(target=server.run, name="harness-serve", daemon=True)
     thread.start()
     try:
-        server.wait_up()
-        yield server.url
+        yield addresses.get(timeout=START_SECONDS)
     finally:
         server.stop()
         thread.join()
 
 
-def serve(app: ServiceApp, *, host: str, port: int) -> None:
-    """Serve until a signal says stop."""
+def serve(app: ServiceApp, *, host: str, port: int, ready: Callable[[str], None]) -> None:
+    """Serve until a signal says stop; ``ready`` is told the address once it listens."""
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
-    Server(app, host=host, port=port).run()
+    Server(app, host=host, port=port, ready=ready).run()

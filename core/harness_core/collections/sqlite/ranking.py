@@ -24,13 +24,13 @@ _WORDS = (
     "WHERE v.term = ? AND c.file IN (SELECT value FROM json_each(?)) GROUP BY c.id"
 )
 _NATIVE = (
-    "SELECT c.id, c.file, -bm25(fts_{n}) AS score FROM fts_{n} JOIN chunk c ON c.id = fts_{n}.rowid "
-    "JOIN file f ON f.id = c.file WHERE fts_{n} MATCH ? "
+    "SELECT c.id, c.file, -bm25(fts_{n}) AS score "
+    "FROM fts_{n} JOIN chunk c ON c.id = fts_{n}.rowid JOIN file f ON f.id = c.file WHERE fts_{n} MATCH ? "
     "ORDER BY round(score, 9) DESC, f.path, c.start, f.fid LIMIT ?"
 )
 _TIES = (
-    "SELECT c.id, c.file FROM json_each(?) j JOIN chunk c ON c.id = j.value JOIN file f ON f.id = c.file "
-    "ORDER BY f.path, c.start, f.fid"
+    "SELECT c.id, c.file FROM json_each(?) j "
+    "JOIN chunk c ON c.id = j.value JOIN file f ON f.id = c.file ORDER BY f.path, c.start, f.fid"
 )
 _LENGTHS = "SELECT id, words FROM chunk WHERE id IN (SELECT value FROM json_each(?))"
 _TOTAL = (

@@ -1,0 +1,317 @@
+"""What every store and its ranker must do: subclass it with fixtures ``store`` and ``ranker``."""
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from harness_core.collections.access import may_read
+from harness_core.collections.faults import AlreadyExistsError, NotFoundError
+from harness_core.collections.filters import compile_filter
+from harness_core.collections.ids import new_id
+from harness_core.collections.store import (
+    Access,
+    CollectionInfo,
+    FileInfo,
+    Piece,
+    Ranker,
+    Store,
+    TextForm,
+)
+from tests.collections.test_filters import FIELDS, MATCHES, RECORDS
+
+EVERYTHING = compile_filter(None, {})
+METADATA_VECTORS = [
+    vector
+    for vector, (clause, _) in MATCHES.items()
+    if str(clause.get("field")).startswith("metadata.")
+]
+
+
+def made(
+    store: Store, access: Access = "off", fields: dict[str, str] | None = None
+) -> CollectionInfo:
+    space = store.create_namespace(new_id("n").lower())
+    return store.create_collection(space.id, "docs", access, fields or {})
+
+
+def added(
+    store: Store,
+    where: CollectionInfo,
+    path: str,
+    text: str = "",
+    *,
+    principals: Sequence[str] = (),
+    metadata: dict[str, Any] | None = None,
+    ready: bool = True,
+) -> FileInfo:
+    file = store.add_file(
+        where.id, path=path, content_type="text/plain", data=text.encode(),
+        metadata=metadata or {}, principals=principals,
+    )  # fmt: skip
+    if ready:
+        claim = store.claim(60, file.id)
+        assert claim is not None
+        assert claim.data == text.encode()
+        assert store.finish(claim, form(text))
+    return file
+
+
+def form(text: str) -> TextForm:
+    """A text cut at its blank lines."""
+    pieces, start = [], 0
+    for part in text.split("\n\n"):
+        pieces.append(Piece(start=start, stop=start + len(part), first_page=1, last_page=2))
+        start += len(part) + 2
+    return TextForm(text=text, pieces=tuple(pieces))
+
+
+class StoreConformance:
+    """The catalogue, visibility, texts, leases, keys, and ranking inside what is visible."""
+
+    @pytest.fixture
+    def store(self) -> Store:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def ranker(self) -> Ranker:
+        raise NotImplementedError
+
+    def test_things_are_found_by_name_and_id_until_deleted(self, store: Store) -> None:
+        space = store.create_namespace("space")
+        docs = store.create_collection(space.id, "docs", "off", {"team": "text"})
+        assert store.namespace("space") == store.namespace(space.id) == space
+        assert store.collection(space.id, "docs") == store.collection(space.id, docs.id) == docs
+        assert docs.metadata_fields == {"team": "text"}
+        with pytest.raises(AlreadyExistsError):
+            store.create_namespace("space")
+        with pytest.raises(AlreadyExistsError):
+            store.create_collection(space.id, "docs", "off", {})
+        added(store, docs, "/a", "text")
+        store.delete_namespace(space.id)
+        with pytest.raises(NotFoundError):
+            store.namespace("space")
+        with pytest.raises(NotFoundError), store.snapshot(docs.id):
+            pass
+
+    def test_a_file_is_told_as_it_was_added(self, store: Store) -> None:
+        docs = made(store)
+        file = added(store, docs, "/a", "some text", metadata={"x": [1]}, principals=["b", "a"])
+        with store.snapshot(docs.id) as snapshot:
+            found = snapshot.file(file.id)
+            assert found is not None
+            assert (found.path, found.bytes, found.status) == ("/a", 9, "ready")
+            assert (found.metadata, set(found.principals)) == ({"x": [1]}, {"a", "b"})
+            assert snapshot.text(file.id) == "some text"
+            assert snapshot.counts() == {"ready": 1}
+
+    def test_pieces_are_code_points_of_the_text(self, store: Store) -> None:
+        docs = made(store)
+        file = added(store, docs, "/a", "naïve 😀 one\n\nzwei 漢字")
+        with store.snapshot(docs.id) as snapshot:
+            chunks = snapshot.pieces(snapshot.visible(EVERYTHING, None))
+            passages = snapshot.passages(chunks[::-1])
+            assert [one.text for one in passages] == ["zwei 漢字", "naïve 😀 one"]
+            assert {one.file_id for one in passages} == {file.id}
+            assert [piece.start for piece in snapshot.places(file.id)] == [0, 13]
+
+    @pytest.mark.parametrize("who", [None, [], ["p"], ["q", "r"], ["nobody"], ["P"]])
+    def test_visible_files_are_those_that_may_be_read(
+        self, store: Store, who: list[str] | None
+    ) -> None:
+        docs = made(store, "enforced", {"n": "number"})
+        grants: list[list[str]] = [[], ["p"], ["p", "q"], ["*"], ["r"]]
+        for number, principals in enumerate(grants):
+            added(store, docs, f"/{number}", "x", principals=principals, metadata={"n": number})
+        added(store, docs, "/late", "x", principals=["p", "*"], ready=False)
+        clause = {"field": "metadata.n", "op": "neq", "value": 2}
+        with store.snapshot(docs.id) as snapshot:
+            node = compile_filter(clause, snapshot.info.metadata_fields)
+            files = snapshot.visible(node, who)
+            passages = snapshot.passages(snapshot.pieces(files))
+            every = snapshot.files(EVERYTHING, None, 100)
+            assert sorted({one.path for one in passages}) == sorted(
+                file.path for file in every if may_read(file, node, who)
+            )
+            assert files.pieces == len(passages)
+
+    @pytest.mark.parametrize("vector", METADATA_VECTORS)
+    def test_the_filter_vectors_hold(self, store: Store, vector: str) -> None:
+        docs = made(store, fields=FIELDS)
+        for name, record in zip("ABC", RECORDS, strict=True):
+            added(store, docs, f"/{name}", "x", metadata=dict(record["metadata"]))
+        clause, expected = MATCHES[vector]
+        with store.snapshot(docs.id) as snapshot:
+            found = snapshot.files(compile_filter(clause, FIELDS), None, 10)
+        assert "".join(sorted(file.path[1:] for file in found)) == expected
+
+    def test_files_are_listed_in_pages(self, store: Store) -> None:
+        docs = made(store)
+        names = [added(store, docs, f"/{n}", "x").id for n in range(5)]
+        with store.snapshot(docs.id) as snapshot:
+            first = snapshot.files(EVERYTHING, None, 3)
+            rest = snapshot.files(EVERYTHING, first[-1].id, 3)
+        assert [file.id for file in (*first, *rest)] == sorted(names)
+
+    def test_changes_are_seen_by_the_next_snapshot_alone(self, store: Store) -> None:  # SEC37
+        docs = made(store, "enforced")
+        file = added(store, docs, "/a", "x", principals=["p"])
+        with store.snapshot(docs.id) as before:
+            store.change_file(docs.id, file.id, path="/b", metadata={"k": 1}, principals=["q"])
+            assert len(before.visible(EVERYTHING, ["p"]).ids) == 1
+            with store.snapshot(docs.id) as after:
+                assert not after.visible(EVERYTHING, ["p"]).ids
+                assert len(after.visible(EVERYTHING, ["q"]).ids) == 1
+                assert after.generation > before.generation
+        store.delete_file(docs.id, file.id)
+        with pytest.raises(NotFoundError):
+            store.delete_file(docs.id, file.id)
+
+    def test_a_file_of_another_collection_is_not_there(self, store: Store) -> None:
+        one, two = made(store), made(store)
+        file = added(store, one, "/a", "x")
+        with store.snapshot(two.id) as snapshot:
+            assert snapshot.file(file.id) is None
+            assert snapshot.text(file.id) is None
+        with pytest.raises(NotFoundError):
+            store.delete_file(two.id, file.id)
+
+    def test_a_lease_keeps_others_away_until_it_runs_out(self, store: Store) -> None:
+        docs = made(store)
+        file = added(store, docs, "/a", "x", ready=False)
+        held = store.claim(0.05)
+        assert held is not None
+        assert store.claim(60) is None
+        time.sleep(0.06)
+        again = store.claim(60)
+        assert again is not None
+        assert again.file_id == file.id
+        assert not store.finish(held, form("x"))
+        assert store.finish(again, form("x"))
+        assert not store.fail(again, {"code": "corrupt", "message": ""})
+
+    def test_a_file_that_ends_every_process_fails_at_last(self, store: Store) -> None:
+        docs = made(store)
+        file = added(store, docs, "/a", "x", ready=False)
+        for _ in range(3):
+            assert store.claim(0) is not None
+            time.sleep(0.001)
+        assert store.claim(0) is None
+        with store.snapshot(docs.id) as snapshot:
+            found = snapshot.file(file.id)
+        assert found is not None
+        assert (found.status, (found.error or {})["code"]) == ("failed", "corrupt")
+
+    def test_events_tell_what_happened_in_order(self, store: Store) -> None:
+        docs = made(store)
+        file = added(store, docs, "/a", "x")
+        store.delete_file(docs.id, file.id)
+        added(store, docs, "/b", "x", ready=False)
+        claim = store.claim(60)
+        assert claim is not None
+        store.fail(claim, {"code": "no_text", "message": "m"})
+        events = store.events(docs.id, 0, 100)
+        assert [event.type for event in events] == [
+            "file.ready", "collection.ready", "file.deleted", "file.failed", "collection.failed",
+        ]  # fmt: skip
+        assert store.events(docs.id, events[2].seq, 1) == events[3:4]
+
+    def test_the_newest_ready_version_of_a_path_lives(self, store: Store) -> None:
+        docs = made(store)
+        first = added(store, docs, "/a", "one", ready=False)
+        second = added(store, docs, "/a", "two")
+        with store.snapshot(docs.id) as snapshot:
+            assert {file.id for file in snapshot.files(EVERYTHING, None, 9)} == {
+                first.id,
+                second.id,
+            }
+        claim = store.claim(60, first.id)  # the older one is ready last
+        assert claim is not None
+        store.finish(claim, form("one"))
+        with store.snapshot(docs.id) as snapshot:
+            assert [file.id for file in snapshot.files(EVERYTHING, None, 9)] == [second.id]
+
+    def test_fields_are_read_anew_when_their_type_changes(self, store: Store) -> None:
+        docs = made(store, fields={"n": "text"})
+        added(store, docs, "/a", "x", metadata={"n": "7"})
+        added(store, docs, "/b", "x", metadata={"n": "abc"})
+        assert store.set_fields(docs.id, {"n": "number"}) == {"n": 1}
+        clause = {"field": "metadata.n", "op": "gte", "value": 7}
+        with store.snapshot(docs.id) as snapshot:
+            node = compile_filter(clause, snapshot.info.metadata_fields)
+            assert [file.path for file in snapshot.files(node, None, 9)] == ["/a"]
+
+    def test_a_secret_is_made_once(self, store: Store) -> None:
+        assert store.secret("a") == store.secret("a") != store.secret("b")
+
+    def test_keys_are_kept_and_revoked(self, store: Store) -> None:
+        row = {"id": "k", "kind": "scoped", "mac": b"\1\2", "grants": [{"a": 1}],
+               "created_us": 5, "expires_us": None}  # fmt: skip
+        store.add_key(row)
+        found = store.key("k")
+        assert found is not None
+        assert {name: found[name] for name in row} == row
+        assert found["revoked_us"] is None
+        assert store.revoke_key("k")
+        assert not store.revoke_key("other")
+        assert store.key("other") is None
+        assert [one["revoked_us"] is not None for one in store.keys()]  # noqa: SIM118 - no mapping == [True]
+
+    @pytest.mark.parametrize("access", ["off", "enforced"])
+    def test_ranking_stays_inside_what_is_visible(
+        self, store: Store, ranker: Ranker, access: Access
+    ) -> None:
+        docs = made(store, access)
+        added(store, docs, "/best", "pump pump pump", principals=["q"])
+        added(store, docs, "/good", "the pump\n\nand gardens", principals=["p"])
+        added(store, docs, "/none", "valve", principals=["p"])
+        only = compile_filter({"field": "path", "op": "neq", "value": "/best"}, {})
+        with store.snapshot(docs.id) as snapshot:
+            files = snapshot.visible(only, ["p"] if access == "enforced" else None)
+            ranked = ranker.rank(snapshot, files, "PUMPS pump", 10)
+            passages = snapshot.passages([one.chunk for one in ranked])
+            assert [one.text for one in passages] == ["the pump"]
+            assert {one.file for one in ranked} <= files.ids
+            assert ranker.rank(snapshot, files, "?!", 10) == []
+            assert ranker.rank(snapshot, snapshot.visible(only, []), "pump", 10) == []
+
+    def test_ties_go_by_path_and_place(self, store: Store, ranker: Ranker) -> None:
+        docs = made(store)
+        for path in ("/b", "/a"):
+            added(store, docs, path, "same pump\n\nsame pump")
+        with store.snapshot(docs.id) as snapshot:
+            ranked = ranker.rank(snapshot, snapshot.visible(EVERYTHING, None), "pump", 3)
+            found = snapshot.passages([one.chunk for one in ranked])
+        assert [(one.path, one.piece.start) for one in found] == [("/a", 0), ("/a", 11), ("/b", 0)]
+
+    def test_readers_and_writers_never_see_half_a_change(
+        self, store: Store, ranker: Ranker
+    ) -> None:  # AC85
+        docs = made(store)
+        errors: list[BaseException] = []
+        over = threading.Event()
+
+        def look() -> None:
+            try:
+                while not over.is_set():
+                    with store.snapshot(docs.id) as snapshot:
+                        files = snapshot.visible(EVERYTHING, None)
+                        ranked = ranker.rank(snapshot, files, "pump", 100)
+                        passages = snapshot.passages([one.chunk for one in ranked])
+                        assert len(passages) == len(ranked) == files.pieces
+            except BaseException as error:  # noqa: BLE001 - told to the test below
+                errors.append(error)
+
+        threads = [threading.Thread(target=look) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for number in range(12):
+            file = added(store, docs, f"/{number % 4}", "a pump\n\nthe pump")
+            if number % 3 == 0:
+                store.delete_file(docs.id, file.id)
+        over.set()
+        for thread in threads:
+            thread.join()
+        assert errors == []

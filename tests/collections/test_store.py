@@ -1,0 +1,111 @@
+"""The embedded store: what every store does, and its file."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness_core import CacheError
+from harness_core.collections.faults import TemporarilyUnavailableError
+from harness_core.collections.sqlite import database
+from harness_core.collections.sqlite.ranking import SqliteRanker
+from harness_core.collections.sqlite.store import SqliteStore
+from tests.collections.conformance import EVERYTHING, StoreConformance, added, made
+
+
+class TestSqlite(StoreConformance):
+    """The embedded store against the suite."""
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[SqliteStore]:
+        opened = SqliteStore(tmp_path / "store.db")
+        opened.database._writer.execute("PRAGMA synchronous = OFF")
+        yield opened
+        opened.close()
+
+    @pytest.fixture
+    def ranker(self) -> SqliteRanker:
+        return SqliteRanker()
+
+
+def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE mine(x)")
+    connection.close()
+    with pytest.raises(CacheError, match="no store"):
+        SqliteStore(path)
+
+
+def test_a_newer_file_is_not_opened(tmp_path: Path) -> None:
+    path = tmp_path / "newer.db"
+    SqliteStore(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(CacheError, match="newer"):
+        SqliteStore(path)
+
+
+def test_several_may_make_one_file_at_once(tmp_path: Path) -> None:
+    opened: list[SqliteStore] = []
+    threads = [
+        threading.Thread(target=lambda: opened.append(SqliteStore(tmp_path / "store.db")))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    one = made(opened[0])
+    assert all(store.collections(one.namespace_id) == [one] for store in opened)
+    for store in opened:
+        store.close()
+
+
+def test_a_locked_file_is_unavailable_for_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.01)
+    store = SqliteStore(tmp_path / "store.db")
+    other = SqliteStore(tmp_path / "store.db")
+    with store.database.write(), pytest.raises(TemporarilyUnavailableError) as caught:
+        other.create_namespace("x")
+    assert caught.value.retryable
+    assert caught.value.details["reason"] == "store"
+    store.close()
+    other.close()
+
+
+def test_deleting_frees_bytes_texts_and_index(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    docs = made(store)
+    file = added(store, docs, "/a", "one pump\n\ntwo pumps")
+    added(store, docs, "/b", "one pump\n\ntwo pumps")
+    store.delete_file(docs.id, file.id)
+    with store.database.read() as connection:
+        counts = {
+            table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - our own tables
+            for table in ("file", "blob", "body", "chunk", "fts_1")
+        }
+    assert counts == {"file": 1, "blob": 1, "body": 1, "chunk": 2, "fts_1": 2}
+    store.delete_collection(docs.id)
+    with store.database.read() as connection:
+        assert connection.execute("SELECT count(*) FROM blob").fetchone()[0] == 0
+    store.close()
+
+
+def test_common_words_do_not_slow_a_large_collection(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    docs = made(store)
+    text = "\n\n".join(f"common words here number{n}" for n in range(1_200))
+    added(store, docs, "/a", text)
+    with store.snapshot(docs.id) as snapshot:
+        files = snapshot.visible(EVERYTHING, None)
+        ranked = SqliteRanker().rank(snapshot, files, "common words number7", 5)
+        best = snapshot.passages([ranked[0].chunk])[0].text
+        assert best == "common words here number7"
+        assert len(SqliteRanker().rank(snapshot, files, "common", 5)) == 5
+    store.close()

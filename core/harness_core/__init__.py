@@ -28,8 +28,6 @@ from harness_core.errors import (
     ClampedWarning,
     CleanUnmappedWarning,
     CostCapError,
-    CostCapWarning,
-    DeprecatedWarning,
     DimMismatchError,
     DocxMediaSkippedWarning,
     DuplicateRecipeWarning,
@@ -56,10 +54,9 @@ from harness_core.errors import (
     NoRecipesError,
     OcrFailedWarning,
     OcrUnavailableWarning,
-    OverflowError,
+    OverflowError,  # noqa: A004 - the name of the thing
     OverflowWarning,
     OverrunWarning,
-    ParallelShareWarning,
     PathAsTextWarning,
     PreviewDegradedWarning,
     RecipeFailedWarning,
@@ -84,9 +81,10 @@ from harness_core.errors import (
     UnknownModelWarning,
     UnknownOverrideError,
     UnpricedModelError,
+    UnpricedModelWarning,
     UnsupportedFormatError,
     UrlError,
-)  # noqa: A004 - one of them has a builtin's name
+)
 
 if TYPE_CHECKING:
     from harness_core.answer import Answer, Evidence, RunTotals, is_not_found
@@ -99,6 +97,7 @@ if TYPE_CHECKING:
     from harness_core.calls.steps import Step
     from harness_core.calls.trace import Trace
     from harness_core.checks.quotations import QuoteCheck, verify_quotation
+    from harness_core.client import BaseClient, Client
     from harness_core.clients.callable import CallableClient
     from harness_core.clients.extractive import ExtractiveClient
     from harness_core.clients.mock import MockClient
@@ -111,8 +110,6 @@ if TYPE_CHECKING:
     from harness_core.documents.types import Block, Chunk, Chunks, Document
     from harness_core.example import example_document
     from harness_core.messages import (
-        BaseClient,
-        Client,
         Embeddings,
         JsonReply,
         Message,
@@ -188,8 +185,6 @@ __all__ = [
     "Client",
     "Comparison",
     "CostCapError",
-    "CostCapWarning",
-    "DeprecatedWarning",
     "DimMismatchError",
     "Document",
     "DocxMediaSkippedWarning",
@@ -231,7 +226,6 @@ __all__ = [
     "OverflowError",
     "OverflowWarning",
     "OverrunWarning",
-    "ParallelShareWarning",
     "PathAsTextWarning",
     "PreviewDegradedWarning",
     "Progress",
@@ -270,6 +264,7 @@ __all__ = [
     "UnknownModelWarning",
     "UnknownOverrideError",
     "UnpricedModelError",
+    "UnpricedModelWarning",
     "UnsupportedFormatError",
     "UrlError",
     "Usage",
@@ -328,12 +323,12 @@ __all__ = [
 
 _HOMES = {
     "Answer": "answer",
-    "BaseClient": "messages",
+    "BaseClient": "client",
     "Block": "documents.types",
     "CallableClient": "clients.callable",
     "Chunk": "documents.types",
     "Chunks": "documents.types",
-    "Client": "messages",
+    "Client": "client",
     "Comparison": "comparison",
     "Document": "documents.types",
     "Embeddings": "messages",

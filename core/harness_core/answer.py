@@ -14,6 +14,7 @@ Kind = Literal["verbatim", "extracted", "answer"]
 
 CONTRADICTED = "The model reports that the document contradicts the question:"
 
+_CITED = regex.compile(r"\[chunks? (\d{1,9}(?:, \d{1,9})*)")
 _DECORATION = r"[\p{P}\p{S}\p{Z}\s]*"
 _WORDS = r"NOT[_ ]IN[_ ]DOCUMENT"
 _ALONE = regex.compile(rf"{_DECORATION}{_WORDS}{_DECORATION}", regex.IGNORECASE)
@@ -159,9 +160,12 @@ class Answer(BaseModel):
         return data.decode()
 
     def places(self, most: int = 6) -> str:
-        """Where the evidence comes from: chunk, page and section of the first ``most`` chunks."""
+        """Where the evidence comes from: chunk, page, section; ``most`` chunks, cited first."""
+        cited = {
+            int(number) for group in _CITED.findall(self.answer) for number in group.split(",")
+        }
         rows: dict[int | None, str] = {}
-        for row in self.evidence:
+        for row in sorted(self.evidence, key=lambda row: row.chunk_id not in cited):
             rows.setdefault(row.chunk_id, _place(row))
         shown = ", ".join(list(rows.values())[:most])
         return f"{shown}, and {len(rows) - most} more" if len(rows) > most else shown

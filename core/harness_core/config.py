@@ -95,8 +95,6 @@ SETTINGS: tuple[Setting, ...] = (
             about="Let a source be a web address."),
     Setting(name="allow_local_urls", default=False, kind="flag",
             about="Let a web address be a private or local one."),
-    Setting(name="progress", default=False, kind="flag",
-            about="Show a progress line on a terminal."),
 )  # fmt: skip
 
 _TABLE: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}

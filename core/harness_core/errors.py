@@ -4,20 +4,23 @@ Errors derive from ``HarnessError``, warnings from ``HarnessWarning``. Where a b
 second base (``FileNotFoundError``, ``ImportError``), so code that knows nothing of us catches too.
 
     HarnessError
-        AuthError > BadKeyError            HeaderError
-        BadSettingError                    BudgetError            UnknownModelError
-        UnknownMethodError                 ReservedNameError      MissingDepError (ImportError)
-        CallCapError > CostCapError ...    UnpricedModelError     EmbedError
-        RequestRefused (RuntimeError)      ReplayMissError (RuntimeError)
-        ReplayExhaustedError (RuntimeError)  ReplayEmptyError     ReplayUnreadableError
-        TraceError                         CacheError             DimMismatchError
-        SourceNotFoundError (FileNotFoundError)  UnsupportedFormatError > TooLargeError
-        EmptyDocumentError  EncryptedDocumentError  BrokenDocumentError  UrlError
-        EmptyChunksError  CapUnenforceableError  OverflowError_
-        UnknownOverrideError  BadOverrideError  NoRecipesError  BadRecipeError  BadEnsembleError
-        UnknownEffortKeyError  NoFieldsError  NoCriteriaError  BadReaderError  BadQuestionError
+        AuthError > BadKeyError       HeaderError             MissingDepError (ImportError)
+        BadSettingError (ValueError)  BadQuestionError (ValueError)
+        UnknownModelError             UnknownMethodError      ReservedNameError
+        BadReaderError                BudgetError             DimMismatchError
+        CallCapError                  CostCapError            UnpricedModelError
+        RequestRefused (RuntimeError)                         RequestFailed (RuntimeError)
+        ReplayMissError (RuntimeError)                        ReplayExhaustedError (RuntimeError)
+        ReplayEmptyError              ReplayUnreadableError   EmbedError
+        TraceError                    CacheError              UrlError
+        SourceNotFoundError (FileNotFoundError)               UnsupportedFormatError > TooLargeError
+        EmptyDocumentError            EncryptedDocumentError  BrokenDocumentError
+        EmptyChunksError              CapUnenforceableError   OverflowError
+        UnknownOverrideError          BadOverrideError        UnknownEffortKeyError
+        NoRecipesError                BadRecipeError          BadEnsembleError
+        NoFieldsError                 NoCriteriaError
     HarnessWarning (UserWarning)
-        one class per degradation; see below
+        one class per degradation, below
 """
 
 import contextlib
@@ -50,8 +53,6 @@ __all__ = [
     "ClampedWarning",
     "CleanUnmappedWarning",
     "CostCapError",
-    "CostCapWarning",
-    "DeprecatedWarning",
     "DimMismatchError",
     "DocxMediaSkippedWarning",
     "DuplicateRecipeWarning",
@@ -81,7 +82,6 @@ __all__ = [
     "OverflowError",
     "OverflowWarning",
     "OverrunWarning",
-    "ParallelShareWarning",
     "PathAsTextWarning",
     "PreviewDegradedWarning",
     "RecipeFailedWarning",
@@ -345,6 +345,10 @@ class UnknownModelWarning(HarnessWarning):
     """A model whose limits are guessed and whose price is unknown."""
 
 
+class UnpricedModelWarning(HarnessWarning):
+    """Nothing was read: the model has no price, and there is a spending limit."""
+
+
 class BadSettingWarning(HarnessWarning):
     """An unreadable tuning value; the message says what is used instead."""
 
@@ -369,16 +373,8 @@ class ReplayNoEmbeddingsWarning(HarnessWarning):
     """A replay cannot reproduce the recording's vectors."""
 
 
-class ParallelShareWarning(HarnessWarning):
-    """A later request of an item was refused by its lease."""
-
-
 class CallCapWarning(HarnessWarning):
     """Not every request of a batch can be made under ``max_calls``."""
-
-
-class CostCapWarning(HarnessWarning):
-    """Not every request of a batch can be made under ``max_cost_usd``."""
 
 
 class OverrunWarning(HarnessWarning):
@@ -475,10 +471,6 @@ class ExtractUnresolvedWarning(HarnessWarning):
 
 class ListenerWarning(HarnessWarning):
     """A trace's listener failed; the step it was called with is kept."""
-
-
-class DeprecatedWarning(HarnessWarning):
-    """A name that will go away."""
 
 
 # --- saying it ----------------------------------------------------------------------------------

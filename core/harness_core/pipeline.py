@@ -17,6 +17,7 @@ from harness_core.calls.api import arun_flow, run_flow
 from harness_core.calls.progress import OnProgress
 from harness_core.calls.replay import ReplayClient
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient, Client, OnText
 from harness_core.config import setting
 from harness_core.documents.cache import flush_documents
 from harness_core.documents.ingestion import ingest as ingested
@@ -30,7 +31,6 @@ from harness_core.errors import (
     warn,
 )
 from harness_core.flows.types import Flow, Work
-from harness_core.messages import BaseClient, Client, OnText
 from harness_core.models.budgets import budget
 from harness_core.models.tokenizers import count_tokens
 from harness_core.ranking.embedders import flush_embeddings

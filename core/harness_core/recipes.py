@@ -96,7 +96,7 @@ _ABOUT: Mapping[str, str] = {
     "scanned": "pages scored by the model, the best ones read",
     "research": "rounds of looking for what is still missing",
     "consensus": "three ways of reading, compared",
-    "legacy": "large chunks of plainly cleaned text, merged",
+    "legacy": "large chunks of text without its numbers, captions and links, merged",
 }
 
 

@@ -24,7 +24,7 @@ from harness_core import (
 from harness_core import compare as compare_recipes
 from harness_core import estimate as estimate_answer
 from harness_core.answer import cost_line
-from harness_core.messages import Client
+from harness_core.client import Client
 from harness_core.recipes import recorded_recipe
 from harness_integrations.cli.clients import client_for
 from harness_integrations.cli.collections import collections, serve
@@ -119,7 +119,7 @@ def estimate(
 ) -> None:
     """Say what an answer would need: requests, tokens and USD. Sends nothing."""
     with clear_errors():
-        client, note = client_for(model)
+        client, note = client_for(model, sends=False)
         overrides = _overrides(reader=reader, max_tokens=max_tokens)
         found = estimate_answer(file, question, recipe, client=client, **overrides).to_dict()
     if as_json:

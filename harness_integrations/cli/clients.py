@@ -3,14 +3,15 @@
 import os
 
 from harness_core import BadSettingError, ExtractiveClient, MissingDepError, OpenAIClient
-from harness_core.messages import Client
+from harness_core.client import Client
 
 
-def client_for(model: str | None) -> tuple[Client, str | None]:
+def client_for(model: str | None, *, sends: bool = True) -> tuple[Client, str | None]:
     """The client of a ``--model`` option, and what to say about it before it is used.
 
     ``langchain:provider:model`` is a LangChain chat model; any other name an OpenAI model id. With
-    neither an option nor HARNESS_MODEL nor a key the extractive default answers.
+    neither an option nor HARNESS_MODEL nor a key the extractive default answers. What sends nothing
+    needs no key.
 
     Raises:
         AuthError: an OpenAI model without a key.
@@ -23,14 +24,15 @@ def client_for(model: str | None) -> tuple[Client, str | None]:
         note = (
             None
             if named
-            else "no model is configured, so the extractive default answers: it copies the "
-            "sentence that fits best. Set OPENAI_API_KEY or pass --model for a language model."
+            else "no model is configured: the extractive default copies the sentence that fits "
+            "best (set OPENAI_API_KEY or pass --model for a language model)"
         )
         return ExtractiveClient(), note
     if named is not None and named.startswith("langchain:"):
         return _langchain(named.removeprefix("langchain:")), f"model {named}"
     client = OpenAIClient(named)
-    client.check()
+    if sends:
+        client.check()
     return client, f"model {client.model}"
 
 
@@ -43,7 +45,8 @@ def _langchain(name: str) -> Client:
         from langchain.chat_models import init_chat_model
     except ImportError as error:
         raise MissingDepError(
-            "langchain: models need the extra 'langchain-agents' and the provider's package"
+            "langchain: models need their provider's package and the extra: "
+            "pip install 'harness-integrations[langchain-agents]'"
         ) from error
     from harness_integrations.langchain import LangChainClient
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from harness_core import BadSettingError
+from harness_core.client import Client
 from harness_core.collections import Collection, Collections, KeyGrant, Namespace
 from harness_core.collections.faults import AlreadyExistsError, NotFoundError
-from harness_core.messages import Client
 from harness_integrations.cli.clients import client_for
 from harness_integrations.cli.console import print_json, print_rows, say
 from harness_integrations.cli.exits import OTHER, clear_errors

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness_integrations.langchain.callbacks import TraceCallbackHandler, trace_calls
     from harness_integrations.langchain.chains import create_reader_chain
     from harness_integrations.langchain.client import LangChainClient
+    from harness_integrations.langchain.collections import AnswerCollection, CollectionRetriever
     from harness_integrations.langchain.compressors import ReaderCompressor
     from harness_integrations.langchain.embeddings import GovernedEmbeddings
     from harness_integrations.langchain.errors import (
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from harness_integrations.shared.governing import UngovernedError, UngovernedWarning
 
 __all__ = [
+    "AnswerCollection",
+    "CollectionRetriever",
     "DocumentReader",
     "GovernedChatModel",
     "GovernedEmbeddings",
@@ -64,6 +67,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AnswerCollection": "harness_integrations.langchain.collections",
+    "CollectionRetriever": "harness_integrations.langchain.collections",
     "DocumentReader": "harness_integrations.langchain.reader",
     "GovernedChatModel": "harness_integrations.langchain.models",
     "GovernedEmbeddings": "harness_integrations.langchain.embeddings",

@@ -24,8 +24,9 @@ from harness_core.calls.prepare import Call, prepare
 from harness_core.calls.settle import priced, settled
 from harness_core.calls.steps import Step, now
 from harness_core.calls.trace import Slot, Trace
+from harness_core.client import BaseClient
 from harness_core.errors import RequestRefused
-from harness_core.messages import BaseClient, Message, Reply
+from harness_core.messages import Message, Reply
 from harness_integrations.langchain.asking import read_request
 from harness_integrations.langchain.models import MARK
 from harness_integrations.langchain.replies import from_cache, read_result

@@ -24,10 +24,11 @@ from langchain_core.runnables.config import merge_configs
 from harness_core.calls.keys import content_hash
 from harness_core.calls.settle import NOTHING
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient, OnText
 from harness_core.errors import BadSettingError
 from harness_core.flows.streaming import ABANDONED
-from harness_core.messages import BaseClient, OnText, Reply, Request, Texts
 from harness_core.messages import Embeddings as Vectors
+from harness_core.messages import Reply, Request, Texts
 from harness_integrations.langchain.asking import model_name, own_settings
 from harness_integrations.langchain.embeddings import EmbeddingsClient, GovernedEmbeddings
 from harness_integrations.langchain.gates import Gate

@@ -13,10 +13,11 @@ from harness_core.calls.ambient import trace_for
 from harness_core.calls.api import arun_flow, run_flow
 from harness_core.calls.governor import Governor
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient
 from harness_core.documents.types import Chunk, Chunks
 from harness_core.flows.ask import ask_all
 from harness_core.flows.types import Flow
-from harness_core.messages import BaseClient, Reply
+from harness_core.messages import Reply
 from harness_core.readers.rerank import SCHEMA, SCORE_TOKENS, read_score
 from harness_core.reading.flow import checked_question, make_job
 from harness_core.reading.job import Job

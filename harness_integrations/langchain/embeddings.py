@@ -7,13 +7,13 @@ from langchain_core.embeddings import Embeddings
 
 from harness_core.calls.ambient import trace_for
 from harness_core.calls.api import arun_flow, run_flow
-from harness_core.calls.cache import ResponseCache
 from harness_core.calls.governor import Governor
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient
 from harness_core.flows.ask import ask_vectors
 from harness_core.flows.types import Flow
-from harness_core.messages import BaseClient, Reply, Texts
 from harness_core.messages import Embeddings as Vectors
+from harness_core.messages import Reply, Texts, clean_text
 from harness_integrations.langchain.asking import model_name
 from harness_integrations.langchain.errors import GovernedRefusal, raise_failed
 from harness_integrations.langchain.reaching import Governed
@@ -32,7 +32,8 @@ class GovernedEmbeddings(Embeddings, Governed):
 
     ``model`` is the id it is priced as (none: the one ``bound`` names). A provider that reports no
     usage is charged at the held bound. ``trace``, ``governor`` and the ``governed_run`` around a
-    call are as for ``GovernedChatModel``; ``response_cache`` keeps replies, and vectors are none.
+    call are as for ``GovernedChatModel``. Vectors are not cached here: LangChain's
+    ``CacheBackedEmbeddings`` goes around this object.
 
     Raises:
         TypeError: at the first request, when no limits were named.
@@ -46,14 +47,12 @@ class GovernedEmbeddings(Embeddings, Governed):
         model: str | None = None,
         trace: Trace | None = None,
         governor: Governor | None = None,
-        response_cache: ResponseCache | None = None,
     ) -> None:
         trace_for(trace, governor)
         self.bound = bound
         self.model = model or model_name(bound)
         self.own_trace = trace
         self.governor = governor
-        self.response_cache = response_cache
         self._client = EmbeddingsClient(bound, self.model)
 
     @property
@@ -137,7 +136,7 @@ def embedded(rows: list[list[float]]) -> Vectors:
 
 def _asked(texts: Sequence[str], label: str) -> Flow[list[Vectors]]:
     return ask_vectors(
-        Texts(texts=tuple(texts[at : at + AT_ONCE]), label=label)
+        Texts(texts=tuple(map(clean_text, texts[at : at + AT_ONCE])), label=label)
         for at in range(0, len(texts), AT_ONCE)
     )
 

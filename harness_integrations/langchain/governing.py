@@ -1,6 +1,8 @@
 """``govern``: every model of a chain under one budget, or a list of what cannot be reached."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from langchain_core.embeddings import Embeddings
 
 from harness_core.calls.ambient import trace_for
 from harness_core.calls.cache import ResponseCache
@@ -11,6 +13,12 @@ from harness_integrations.langchain.models import GovernedChatModel
 from harness_integrations.langchain.reaching import Reach
 
 R = TypeVar("R")
+
+
+def _embeddings(
+    bound: Embeddings, *, response_cache: ResponseCache | None = None, **budget: Any
+) -> GovernedEmbeddings:
+    return GovernedEmbeddings(bound, **budget)  # a cache of replies keeps no vectors
 
 
 def govern(
@@ -33,7 +41,7 @@ def govern(
     """
     known = trace_for(trace, governor)
     given = {"trace": trace, "governor": governor, "response_cache": response_cache}
-    reach = Reach(given, model=GovernedChatModel, embeddings=GovernedEmbeddings)
+    reach = Reach(given, model=GovernedChatModel, embeddings=_embeddings)
     governed = reach.govern(runnable, strict=strict)
     if reach.found and known is not None:
         known.note("ungoverned", found=list(reach.found))

@@ -16,7 +16,7 @@ from langchain_core.messages import (
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from harness_core.messages import Message, Reply
-from harness_integrations.shared.snapshots import Said, plain, snapshots
+from harness_integrations.shared.snapshots import Said, as_json, plain, snapshots
 
 _ROLES = {"ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
 _CHAT_ROLES = ("system", "developer", "assistant", "tool")
@@ -70,13 +70,11 @@ class MessageCodec:
         """The generations of ``reply.raw``; ids made anew in every run are left out."""
         if not isinstance(reply.raw, ChatResult):
             return reply.raw  # a recording's own: JSON already
-        return {
-            "generations": [
-                {"message": packed(g.message), "info": plain(g.generation_info)}
-                for g in reply.raw.generations
-            ],
-            "llm_output": plain(reply.raw.llm_output),
-        }
+        generations = [
+            {"message": packed(one.message), "info": one.generation_info}
+            for one in reply.raw.generations
+        ]
+        return as_json({"generations": generations, "llm_output": reply.raw.llm_output})
 
     def unpack(self, stored: Any) -> ChatResult | None:
         """A fresh ``ChatResult``: no two share a message. None for what another client stored."""

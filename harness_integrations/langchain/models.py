@@ -20,11 +20,12 @@ from harness_core.calls.exchange import exchange
 from harness_core.calls.governor import Governor
 from harness_core.calls.run import Run
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient
 from harness_core.errors import BadSettingError, RequestRefused
 from harness_core.flows import sync, tasks
 from harness_core.flows.streaming import astream, stream
 from harness_core.flows.types import Drive
-from harness_core.messages import BaseClient, Outcome, Reply
+from harness_core.messages import Outcome, Reply
 from harness_integrations.langchain.asking import asked_of, model_name
 from harness_integrations.langchain.embeddings import GovernedEmbeddings
 from harness_integrations.langchain.errors import GovernedRefusal, as_model_error, raise_failed

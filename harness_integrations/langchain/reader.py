@@ -2,7 +2,7 @@
 
 # ruff: noqa: A002 - ``input`` is LangChain's name
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from typing import Any, Literal, NamedTuple, NotRequired, Self
 
@@ -20,16 +20,15 @@ from harness_core.calls.ambient import trace_for
 from harness_core.calls.cache import ResponseCache
 from harness_core.calls.governor import Governor
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient, OnText
 from harness_core.documents.types import Chunks
 from harness_core.errors import (
     BadSettingError,
-    CallCapError,
     ReplayExhaustedError,
     ReplayMissError,
     RequestRefused,
-    UnpricedModelError,
 )
-from harness_core.messages import SENTINEL, BaseClient, OnText
+from harness_core.messages import SENTINEL
 from harness_core.pipeline import aread, read, width_of
 from harness_core.reading.answers import new_answer
 from harness_core.reading.flow import checked_question
@@ -41,6 +40,7 @@ from harness_integrations.langchain.inputs import as_chunks, as_documents, as_st
 from harness_integrations.langchain.models import MARK
 from harness_integrations.langchain.outputs import ReaderOutput, full_output
 from harness_integrations.shared.governing import need_asyncio
+from harness_integrations.shared.stopped import UNAFFORDABLE, refusal_of, unaffordable
 from harness_integrations.shared.streaming import atext_stream, text_stream
 
 Piece = str | dict[str, Any]
@@ -226,25 +226,30 @@ class DocumentReader(RunnableSerializable[Any, Any]):
         self, given: Iterator[Any], run_manager: Any, config: RunnableConfig
     ) -> Iterator[Any]:
         task = self._task(_summed(given), config)
-        spoken, answers = _Spoken(silent=task.spec.premise), list[Answer]()
-        source = text_stream(lambda say: self._read(task, spoken.through(say)), answers.append)
+        output = _Output(task.chunks)
+        source = text_stream(
+            lambda say: self._read(task, say), output.ended, whole=task.spec.premise
+        )
         with closing(source) as pieces:
             for piece in pieces:
                 yield self._piece(piece)
-        yield from self._last(answers[0], spoken, task.chunks)
+        if self.output == "full":
+            yield output.beside_the_text()
 
     async def _atransform(
         self, given: AsyncIterator[Any], run_manager: Any, config: RunnableConfig
     ) -> AsyncIterator[Any]:
         need_asyncio("DocumentReader")
         task = self._task(_summed([one async for one in given]), config)
-        spoken, answers = _Spoken(silent=task.spec.premise), list[Answer]()
-        source = atext_stream(lambda say: self._aread(task, spoken.through(say)), answers.append)
+        output = _Output(task.chunks)
+        source = atext_stream(
+            lambda say: self._aread(task, say), output.ended, whole=task.spec.premise
+        )
         async with aclosing(source) as pieces:
             async for piece in pieces:
                 yield self._piece(piece)
-        for last in self._last(answers[0], spoken, task.chunks):
-            yield last
+        if self.output == "full":
+            yield output.beside_the_text()
 
     def _task(self, given: Any, config: RunnableConfig) -> _Task:
         question, documents = read_input(given, self.question_key, self.documents_key)
@@ -269,8 +274,8 @@ class DocumentReader(RunnableSerializable[Any, Any]):
                 trace=task.trace,
                 on_text=on_text,
             )
-        except (CallCapError, UnpricedModelError) as error:
-            answer = _unaffordable(task, self.reader, error)
+        except UNAFFORDABLE as error:
+            answer = unaffordable(error, task.question, self.reader, task.trace)
         except _STOPPING as error:
             raise as_model_error(error) from error
         return self._within_limits(answer, task)
@@ -287,23 +292,20 @@ class DocumentReader(RunnableSerializable[Any, Any]):
                 trace=task.trace,
                 on_text=on_text,
             )
-        except (CallCapError, UnpricedModelError) as error:
-            answer = _unaffordable(task, self.reader, error)
+        except UNAFFORDABLE as error:
+            answer = unaffordable(error, task.question, self.reader, task.trace)
         except _STOPPING as error:
             raise as_model_error(error) from error
         return self._within_limits(answer, task)
 
     def _within_limits(self, answer: Answer, task: _Task) -> Answer:
         """The answer, or under ``on_limit="error"`` the refusal that cut it short."""
-        reason = answer.notes.get("stop_reason")
-        if self.on_limit == "partial" or reason is None:
+        refusal = refusal_of(answer, task.trace, task.client.model)
+        if self.on_limit == "partial" or refusal is None:
             return answer
-        refusals = task.trace.refusals
-        said = refusals[-1].message if refusals else "; ".join(answer.reasons())
-        label = refusals[-1].label if refusals else ""
-        refusal = GovernedRefusal(said, str(reason), label, task.client.model)
-        task.trace.raised.append(refusal)
-        raise refusal
+        told = GovernedRefusal(*refusal.args)
+        task.trace.raised.append(told)
+        raise told
 
     def _trace(self) -> Trace | None:
         """The budget of a read made here and now; None for a fresh one per call."""
@@ -349,43 +351,22 @@ class DocumentReader(RunnableSerializable[Any, Any]):
     def _piece(self, text: str) -> Piece:
         return text if self.output == "answer" else AddableDict({"answer": text})
 
-    def _last(self, answer: Answer, spoken: "_Spoken", chunks: Chunks) -> Iterator[Piece]:
-        """What is left to say after the read: the rest of the text, and the other values."""
-        full = full_output(answer, chunks)
-        rest = spoken.rest(full["answer"])
-        if rest or not spoken.text:
-            yield self._piece(rest)
-        if self.output == "full":
-            yield AddableDict({name: value for name, value in full.items() if name != "answer"})
 
+class _Output:
+    """The full output of a stream's read, once there is one."""
 
-class _Spoken:
-    """What was streamed of an answer, without the white space around it.
+    def __init__(self, chunks: Chunks) -> None:
+        self._chunks = chunks
+        self._full: Mapping[str, Any] = {}
 
-    ``silent``: the answer is put together after the model spoke, so no token may leave before.
-    """
+    def ended(self, answer: Answer) -> str:
+        """Keep it; its text, which the stream completes."""
+        self._full = full_output(answer, self._chunks)
+        return answer.answer
 
-    def __init__(self, *, silent: bool) -> None:
-        self.text = ""
-        self._silent = silent
-        self._waiting = ""
-
-    def through(self, say: OnText) -> OnText | None:
-        """What hands pieces on to ``say``; white space waits for what comes after it."""
-
-        def hear(piece: str) -> None:
-            waiting = self._waiting + piece
-            ready = waiting.rstrip() if self.text else waiting.strip()
-            self._waiting = waiting[len(waiting.rstrip()) :]
-            if ready:
-                self.text += ready
-                say(ready)
-
-        return None if self._silent else hear
-
-    def rest(self, answer: str) -> str:
-        """What of the whole answer was not said yet."""
-        return answer[len(self.text) :] if answer.startswith(self.text) else ""
+    def beside_the_text(self) -> AddableDict:
+        """All of it but the text, which was streamed."""
+        return AddableDict({k: v for k, v in self._full.items() if k != "answer"})
 
 
 def _summed(given: Any) -> Any:
@@ -405,11 +386,3 @@ def _nothing_given(task: _Task, reader: str) -> Answer:
         SENTINEL, reader, task.question, (), task.trace, partial=True,
         notes={"reason": "there are no documents to read"},
     ).model_copy(update={"trace_steps": None, "trace": None})  # fmt: skip
-
-
-def _unaffordable(task: _Task, reader: str, error: Exception) -> Answer:
-    limits = {"CallCapError": "calls", "CostCapError": "cost", "UnpricedModelError": "unpriced"}
-    return new_answer(
-        SENTINEL, reader, task.question, (), task.trace, partial=True,
-        notes={"stop_reason": limits.get(type(error).__name__, "calls"), "reason": str(error)},
-    )  # fmt: skip

@@ -1,25 +1,17 @@
 """What a LangChain model gave back, read as a ``Reply``; and pieces of a stream joined to one."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from harness_core.messages import Reply
+from harness_core.messages import Reply, clean_text
 from harness_integrations.langchain.messages import text_of, whole
-from harness_integrations.shared.failures import failure_facts
-from harness_integrations.shared.finishes import read_finish
+from harness_integrations.shared.failures import of_stream
+from harness_integrations.shared.finishes import read_finish, read_word
 from harness_integrations.shared.usage import read_usage
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """The last piece of a stream whose provider raised."""
-
-    error: Exception
 
 
 def read_result(result: ChatResult) -> Reply:
@@ -43,12 +35,12 @@ def read_message(
     usage = getattr(message, "usage_metadata", None) or known.get("token_usage")
     return Reply(
         ok=True,
-        text=text_of(message),
+        text=clean_text(text_of(message)),
         usage=read_usage(usage or known.get("usage")),
         finish_reason=read_finish(known),
-        served_model=_text(known.get("model_name") or known.get("model")),
-        response_id=_text(known.get("id")) or _provider_id(message.id),
-        fingerprint=_text(known.get("system_fingerprint")),
+        served_model=read_word(known.get("model_name") or known.get("model")),
+        response_id=read_word(known.get("id")) or _provider_id(message.id),
+        fingerprint=read_word(known.get("system_fingerprint")),
         **more,
     )
 
@@ -83,13 +75,8 @@ def result_of(reply: Reply) -> ChatResult:
 def joined(pieces: Sequence[Any], _whole: bool) -> Reply:
     """One reply from the chunks of a stream, also of one that broke or was closed early."""
     chunks = [piece for piece in pieces if isinstance(piece, ChatGenerationChunk)]
-    broken = next((piece for piece in pieces if isinstance(piece, Broken)), None)
     result = joined_result(chunks)
-    reply = read_result(result) if chunks else Reply(ok=True, raw=result)
-    if broken is None:
-        return reply
-    facts = failure_facts(broken.error)
-    return Reply.failed(text=reply.text, usage=reply.usage, raw=None, **facts)
+    return of_stream(read_result(result) if chunks else Reply(ok=True, raw=result), pieces)
 
 
 def joined_result(chunks: Sequence[ChatGenerationChunk]) -> ChatResult:
@@ -153,10 +140,6 @@ def _arguments(arguments: Any) -> str:
     import json
 
     return json.dumps(arguments, ensure_ascii=False)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _provider_id(given: str | None) -> str | None:

@@ -10,12 +10,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import ChatResult
 
 from harness_core.calls.keys import content_hash
-from harness_core.messages import BaseClient, OnText, Reply, Request
+from harness_core.client import BaseClient, OnText
+from harness_core.messages import Reply, Request
 from harness_core.models.registry import model_info
 from harness_integrations.langchain.asking import Payload, model_name
 from harness_integrations.langchain.messages import MessageCodec
-from harness_integrations.langchain.replies import Broken, chunks_of, read_result
-from harness_integrations.shared.failures import failed_reply
+from harness_integrations.langchain.replies import chunks_of, read_result
+from harness_integrations.shared.failures import Broken, failed_reply
 from harness_integrations.shared.governing import need_asyncio
 from harness_integrations.shared.retries import without_retries
 from harness_integrations.shared.settings import CAPS

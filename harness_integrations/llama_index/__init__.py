@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from harness_core.errors import RequestRefused
     from harness_integrations.llama_index.citations import CitationCheck, verify_response_citations
     from harness_integrations.llama_index.client import LlamaIndexClient
+    from harness_integrations.llama_index.collections import (
+        CollectionQueryEngine,
+        CollectionRetriever,
+    )
     from harness_integrations.llama_index.embeddings import GovernedEmbedding
     from harness_integrations.llama_index.engine import ReaderQueryEngine
     from harness_integrations.llama_index.errors import (
@@ -54,6 +58,8 @@ __all__ = [
     "AsyncReaderStreamingResponse",
     "Citation",
     "CitationCheck",
+    "CollectionQueryEngine",
+    "CollectionRetriever",
     "GovernedEmbedding",
     "GovernedLLM",
     "Governor",
@@ -91,6 +97,8 @@ _HOMES = {
     "AsyncReaderStreamingResponse": "harness_integrations.llama_index.responses",
     "Citation": "harness_integrations.llama_index.nodes",
     "CitationCheck": "harness_integrations.llama_index.citations",
+    "CollectionQueryEngine": "harness_integrations.llama_index.collections",
+    "CollectionRetriever": "harness_integrations.llama_index.collections",
     "GovernedEmbedding": "harness_integrations.llama_index.embeddings",
     "GovernedLLM": "harness_integrations.llama_index.governed",
     "Governor": "harness_core.calls.governor",

@@ -10,9 +10,10 @@ from harness_core.calls.ambient import trace_for
 from harness_core.calls.api import arun_flow, run_flow
 from harness_core.calls.governor import Governor
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient
 from harness_core.flows.ask import ask_vectors
 from harness_core.flows.types import Flow
-from harness_core.messages import BaseClient, Embeddings, Reply, Texts
+from harness_core.messages import Embeddings, Reply, Texts, clean_text
 from harness_integrations.llama_index.asking import model_name
 from harness_integrations.llama_index.bound import BudgetBound
 from harness_integrations.llama_index.errors import raise_failed
@@ -157,7 +158,7 @@ def _vectors(rows: list[Embedding]) -> Embeddings:
 
 
 def _asked(texts: Sequence[str], label: str) -> Flow[list[Embeddings]]:
-    return ask_vectors([Texts(texts=tuple(texts), label=label)])
+    return ask_vectors([Texts(texts=tuple(map(clean_text, texts)), label=label)])
 
 
 def _rows_of(found: Sequence[Embeddings], trace: Trace) -> list[Embedding]:

@@ -40,8 +40,9 @@ from harness_integrations.llama_index.asking import asked_of, own_settings
 from harness_integrations.llama_index.bound import BudgetBound
 from harness_integrations.llama_index.errors import raise_failed, told
 from harness_integrations.llama_index.messages import as_chat, as_completion
-from harness_integrations.llama_index.replies import Broken, joined
+from harness_integrations.llama_index.replies import joined
 from harness_integrations.llama_index.sending import LLMClient
+from harness_integrations.shared.failures import Broken
 from harness_integrations.shared.governing import governed_trace
 
 R = TypeVar("R", ChatResponse, CompletionResponse)

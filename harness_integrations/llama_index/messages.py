@@ -16,7 +16,7 @@ from llama_index.core.base.llms.types import (
 )
 
 from harness_core.messages import Message, Reply
-from harness_integrations.shared.snapshots import Said, plain, snapshots
+from harness_integrations.shared.snapshots import Said, as_json, plain, snapshots
 
 _ROLES = {"function": "tool", "chatbot": "assistant", "model": "assistant"}
 _FOLDERS = re.compile(r"(?m)^(file_path: ?)\S.*[\\/](?=[^\\/\n]+$)")
@@ -98,7 +98,7 @@ class ResponseCodec:
             return raw  # a recording's own: JSON already
         kind = "chat" if isinstance(raw, ChatResponse) else "completion"
         dumped = raw.model_dump(mode="json", warnings=False, fallback=plain, exclude={"delta"})
-        return {"llama_index": kind, "response": dumped}
+        return as_json({"llama_index": kind, "response": dumped})
 
     def unpack(self, stored: Any) -> ChatResponse | CompletionResponse | None:
         """A fresh response; None for what holds none, whose text is then all there is."""

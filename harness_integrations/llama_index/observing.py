@@ -21,14 +21,15 @@ from harness_core.calls.prepare import Call, prepare
 from harness_core.calls.settle import priced, settled, size
 from harness_core.calls.steps import Step, now
 from harness_core.calls.trace import Slot, Trace
+from harness_core.client import BaseClient
 from harness_core.errors import RequestRefused
 from harness_core.flows.types import inside
-from harness_core.messages import BaseClient, Embeddings, Message, Reply, Request, Texts, Usage
+from harness_core.messages import Embeddings, Message, Reply, Request, Texts, Usage, clean_text
 from harness_core.models.tokenizers import count_tokens, provenance
 from harness_integrations.llama_index.asking import read_request
-from harness_integrations.llama_index.replies import Broken, Response, joined, read_response
+from harness_integrations.llama_index.replies import Response, joined, read_response
 from harness_integrations.llama_index.sending import CODEC
-from harness_integrations.shared.failures import failed_reply
+from harness_integrations.shared.failures import Broken, failed_reply
 from harness_integrations.shared.settings import is_count
 
 MOST_KNOWN = 10_000
@@ -139,7 +140,7 @@ class Observer:
         here = inside.get()
         if here is not None and here.trace is self.trace:
             return
-        asked = Texts(texts=tuple(texts), model=model, label="embed")
+        asked = Texts(texts=tuple(map(clean_text, texts)), model=model, label="embed")
         call = prepare(asked, Watched(model), self.trace.governor.limits())
         tokens = sum(count_tokens(text, model) for text in texts)
         usage = Usage(input=tokens, output=0, provenance=provenance(model=model))

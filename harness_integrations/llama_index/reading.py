@@ -16,9 +16,9 @@ from harness_core.calls.governor import Governor
 from harness_core.calls.progress import OnProgress, Progress
 from harness_core.calls.replay import ReplayClient
 from harness_core.calls.trace import Trace
+from harness_core.client import Client, OnText
 from harness_core.documents.types import Chunks
 from harness_core.errors import BadSettingError
-from harness_core.messages import Client, OnText
 from harness_core.pipeline import aread, read
 from harness_core.reading.flow import checked_question, make_job
 from harness_core.reading.job import Job
@@ -34,7 +34,7 @@ from harness_integrations.llama_index.events import (
 )
 from harness_integrations.llama_index.governed import same_trace
 from harness_integrations.shared.stopped import UNAFFORDABLE, refusal_of, unaffordable
-from harness_integrations.shared.streaming import Spoken, atext_stream, text_stream
+from harness_integrations.shared.streaming import atext_stream, text_stream
 
 _dispatcher = get_dispatcher(__name__)
 OnLimit = Literal["partial", "error"]
@@ -152,27 +152,19 @@ class Reading:
         self, question: str, chunks: Chunks, done: Callable[[Answer], None]
     ) -> Generator[str, None, None]:
         """The answer's text in pieces; ``done`` has the answer before the last of them."""
-        spoken, ended = Spoken(whole=self.spec.premise), _Ended(done)
-        for piece in text_stream(lambda heard: self.read(question, chunks, heard), ended):
-            if text := spoken.heard(piece):
-                yield text
-        if (text := spoken.rest(_text(ended.answer))) or not spoken.text:
-            yield text
+        return text_stream(
+            lambda heard: self.read(question, chunks, heard), _wording(done),
+            whole=self.spec.premise,
+        )  # fmt: skip
 
-    async def astream(
+    def astream(
         self, question: str, chunks: Chunks, done: Callable[[Answer], None]
     ) -> AsyncGenerator[str, None]:
         """The async twin of ``stream``."""
-        spoken, ended = Spoken(whole=self.spec.premise), _Ended(done)
-        source = atext_stream(lambda heard: self.aread(question, chunks, heard), ended)
-        try:
-            async for piece in source:
-                if text := spoken.heard(piece):
-                    yield text
-        finally:
-            await source.aclose()
-        if (text := spoken.rest(_text(ended.answer))) or not spoken.text:
-            yield text
+        return atext_stream(
+            lambda heard: self.aread(question, chunks, heard), _wording(done),
+            whole=self.spec.premise,
+        )  # fmt: skip
 
     def _begun(self, question: str, chunks: Chunks) -> tuple[Trace, ReadSpec, OnProgress]:
         trace = self.trace() or Trace(meta={"reader": self.spec.reader})
@@ -199,17 +191,11 @@ class Reading:
         return answer
 
 
-class _Ended:
-    """Keeps the answer that a stream ended with, and passes it on."""
+def _wording(done: Callable[[Answer], None]) -> Callable[[Answer], str]:
+    """Hands the answer on, and gives its text."""
 
-    def __init__(self, done: Callable[[Answer], None]) -> None:
-        self.answer: Answer | None = None
-        self._done = done
+    def ended(answer: Answer) -> str:
+        done(answer)
+        return answer.wording()
 
-    def __call__(self, answer: Answer) -> None:
-        self.answer = answer
-        self._done(answer)
-
-
-def _text(answer: Answer | None) -> str:
-    return "" if answer is None else answer.wording()
+    return ended

@@ -1,7 +1,6 @@
 """What a LlamaIndex LLM gave back, read as a ``Reply``; the pieces of a stream joined to one."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core.base.llms.types import (
@@ -13,9 +12,9 @@ from llama_index.core.base.llms.types import (
     ToolCallBlock,
 )
 
-from harness_core.messages import Reply, Usage
-from harness_integrations.shared.failures import failure_facts
-from harness_integrations.shared.finishes import read_finish
+from harness_core.messages import Reply, Usage, clean_text
+from harness_integrations.shared.failures import Broken, of_stream
+from harness_integrations.shared.finishes import read_finish, read_word
 from harness_integrations.shared.usage import read_usage
 
 Response = ChatResponse | CompletionResponse
@@ -23,13 +22,6 @@ _FINISHES = (
     "finish_reason", "stop_reason", "stopReason", "finishReason", "done_reason", "status",
     "incomplete_details",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """The last piece of a stream whose provider raised."""
-
-    error: Exception
 
 
 def read_response(response: Response, **more: Any) -> Reply:
@@ -40,20 +32,15 @@ def read_response(response: Response, **more: Any) -> Reply:
 def joined(pieces: Sequence[Any], _whole: bool) -> Reply:
     """One reply from the pieces of a stream, also of one that broke or was closed early."""
     said = [piece for piece in pieces if not isinstance(piece, Broken)]
-    broken = next((piece for piece in pieces if isinstance(piece, Broken)), None)
     whole = joined_response(said)
-    facts = _facts(said)
-    if broken is None:
-        return Reply(ok=True, text=text_of(whole), raw=whole, **facts)
-    failure = failure_facts(broken.error)
-    return Reply.failed(text=text_of(whole), usage=facts["usage"], **failure)
+    return of_stream(Reply(ok=True, text=text_of(whole), raw=whole, **_facts(said)), pieces)
 
 
 def text_of(response: Response) -> str:
     """The text of a response."""
     if isinstance(response, CompletionResponse):
-        return response.text
-    return response.message.content or ""
+        return clean_text(response.text)
+    return clean_text(response.message.content or "")
 
 
 def joined_response(pieces: Sequence[Response]) -> Response:
@@ -109,9 +96,9 @@ def _told(response: Response) -> dict[str, Any]:
     return {
         "usage": usage,
         "finish_reason": _finish(response, raw),
-        "served_model": _text(_get(raw, "model") or _get(raw, "model_version")),
-        "response_id": _text(_get(raw, "id")),
-        "fingerprint": _text(_get(raw, "system_fingerprint")),
+        "served_model": read_word(_get(raw, "model") or _get(raw, "model_version")),
+        "response_id": read_word(_get(raw, "id")),
+        "fingerprint": read_word(_get(raw, "system_fingerprint")),
     }
 
 
@@ -140,7 +127,3 @@ def _finish(response: Response, raw: Any) -> str | None:
 
 def _get(source: Any, name: str) -> Any:
     return source.get(name) if isinstance(source, Mapping) else getattr(source, name, None)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None

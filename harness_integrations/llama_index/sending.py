@@ -9,8 +9,9 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import LLM
 
 from harness_core.calls.cache import ResponseCache
+from harness_core.client import OnText
 from harness_core.flows.streaming import ABANDONED
-from harness_core.messages import OnText, Reply, Request
+from harness_core.messages import Reply, Request
 from harness_core.models.registry import model_info
 from harness_integrations.llama_index.asking import (
     Payload,
@@ -27,8 +28,8 @@ from harness_integrations.llama_index.asking import (
 )
 from harness_integrations.llama_index.loops import PerLoop
 from harness_integrations.llama_index.messages import ResponseCodec, from_ours
-from harness_integrations.llama_index.replies import Broken, joined, read_response
-from harness_integrations.shared.failures import failed_reply
+from harness_integrations.llama_index.replies import joined, read_response
+from harness_integrations.shared.failures import Broken, failed_reply
 from harness_integrations.shared.governing import AdaptedClient, need_asyncio
 from harness_integrations.shared.streaming import StreamClosed
 

@@ -153,20 +153,14 @@ def harness_recording(
 
     item, config = request.node, request.config
     place = config.stash[_places].of(item)
-    mode = modes.chosen(config.getoption("harness_record"))
-    lease = config.stash[_budget].lease(item)
     recording = HarnessRecording(
         place=place,
-        mode=mode,
+        mode=modes.chosen(config.getoption("harness_record")),
         redact=harness_redact,
         vectors=bool(config.getini("harness_record_embeddings")),
-        lease=lease,
+        lease=lambda: config.stash[_budget].lease(item),
     )
-    try:
-        yield recording
-    finally:
-        lease.close(recording.spent_usd)
-        report = item.stash.get(_report, None)
-        recording.finish(
-            passed=report is not None and report.passed, strict=config.getoption("harness_strict")
-        )
+    yield recording
+    report = item.stash.get(_report, None)
+    passed = report is not None and report.passed
+    recording.finish(passed=passed, strict=config.getoption("harness_strict"))

@@ -6,7 +6,6 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 
-from harness_core.calls.governor import UNSET
 from harness_integrations.langchain.asking import model_name
 from harness_integrations.langchain.embeddings import GovernedEmbeddings
 from harness_integrations.langchain.governing import govern
@@ -67,10 +66,7 @@ def runnable(recording: "HarnessRecording", real: Any) -> Any:
 def _bare(recording: "HarnessRecording", model: BaseChatModel | None) -> Any:
     """The model inside a governed one, whose limits become the recording's."""
     while isinstance(model, GovernedChatModel):
-        own = model.own_trace.governor if model.own_trace is not None else model.governor
-        if own is not None:
-            given = own._given  # noqa: SLF001 - what was left out follows the settings, here too
-            recording.limits(**{k: v for k, v in given.items() if v is not UNSET})
+        recording.limits_of(model.own_trace, model.governor)
         model = model.bound
     return model
 

@@ -6,9 +6,10 @@ from typing import Any
 from harness_core.calls.prepare import Call
 from harness_core.calls.replay import ReplayClient
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient, Client, OnText
 from harness_core.errors import RequestRefused
 from harness_core.flows.types import inside
-from harness_core.messages import BaseClient, Client, Embeddings, OnText, Reply, Request, Texts
+from harness_core.messages import Embeddings, Reply, Request, Texts
 from harness_core.models.registry import model_info
 from harness_integrations.pytest_plugin.recordings import TestRecording
 from harness_integrations.pytest_plugin.scrubbing import Scrubber
@@ -29,13 +30,14 @@ class Sent:
     def __init__(self, own: Trace, usd: float | None, *, vectors: bool) -> None:
         self.own = own
         self.steps: dict[Trace, set[str]] = {}
+        self._before: dict[Trace, int] = {own: 0}
         self._usd = usd
         self._vectors = vectors
 
     @property
     def spent_usd(self) -> float:
         """What it cost, in all traces."""
-        return sum(trace.ledger.spent for trace in {self.own, *self.steps}) / _PICO
+        return sum(one.ledger.spent - before for one, before in self._before.items()) / _PICO
 
     def sending(self, client: Client, request: Request | Texts) -> None:
         """Note a request that is about to be sent.
@@ -47,16 +49,17 @@ class Sent:
         if here is None or not isinstance(here.trace, Trace):
             return
         trace = here.trace
+        self._before.setdefault(trace, trace.ledger.spent)
         if self._usd is not None:
-            self._check(client, request, trace)
+            self._check(client, request)
         if self._vectors:
             trace.record_embeddings = True
         if trace is not self.own:
             self.steps.setdefault(trace, set()).add(here.number)
 
-    def _check(self, client: Client, request: Request | Texts, trace: Trace) -> None:
+    def _check(self, client: Client, request: Request | Texts) -> None:
         most, model = self._usd or 0.0, request.model or client.model
-        held = sum(one.ledger.held_pico for one in {self.own, trace, *self.steps}) / _PICO
+        held = sum(one.ledger.held_pico for one in self._before) / _PICO
         unpriced = not client.unpriced_ok and model_info(model).input_usd is None
         if not unpriced and self.spent_usd + held <= most:
             return

@@ -7,13 +7,13 @@ from llama_index.core import Settings
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 
-from harness_core.calls.governor import UNSET
 from harness_integrations.llama_index.asking import model_name
 from harness_integrations.llama_index.embeddings import GovernedEmbedding
 from harness_integrations.llama_index.governed import GovernedLLM, govern_llm
 from harness_integrations.llama_index.testing import ReplayLLM
 from harness_integrations.pytest_plugin.clients import ReplayingClient
 from harness_integrations.pytest_plugin.replaying import scrubbed
+from harness_integrations.pytest_plugin.targets import framework_of, makes
 
 if TYPE_CHECKING:
     from harness_integrations.pytest_plugin.recorder import HarnessRecording
@@ -25,10 +25,7 @@ def llm(recording: "HarnessRecording", real: Any) -> LLM:
     if recording.sends:
         known = recording.real(real, lambda one: isinstance(one, LLM), "an LLM")
     if isinstance(known, GovernedLLM):
-        governor = known._own_trace.governor if known._own_trace else known._governor  # noqa: SLF001
-        if governor is not None:
-            given = governor._given  # noqa: SLF001 - what was left out follows the settings, here too
-            recording.limits(**{k: v for k, v in given.items() if v is not UNSET})
+        recording.limits_of(known._own_trace, known._governor)  # noqa: SLF001 - no public way
         known = known.llm
     if recording.sends:
         return govern_llm(known, trace=recording.trace, allow_uncapped=True)  # type: ignore[arg-type]  # made above
@@ -78,7 +75,7 @@ def settings(recording: "HarnessRecording", llm_: Any, embed_model: Any) -> Any:
 
 def engine(recording: "HarnessRecording", real: Any) -> Any:
     """``real`` with every LLM and embedding in it replaced, until the test has ended."""
-    made = real() if callable(real) and not hasattr(real, "__dict__") else real
+    made = real() if makes(real) else real
     doubles: dict[int, Any] = {}
     for owner, name, part in list(_parts(made)):
         if id(part) not in doubles:
@@ -101,7 +98,7 @@ def _parts(whole: Any) -> Iterator[tuple[Any, Any, Any]]:
         for name, value in _members(owner):
             if isinstance(value, (LLM, BaseEmbedding)):
                 yield owner, name, value
-            elif isinstance(value, (list, dict)) or _of_llama_index(value):
+            elif isinstance(value, (list, dict)) or framework_of(value) == "llama_index":
                 waiting.append(value)
 
 
@@ -112,10 +109,6 @@ def _members(owner: Any) -> list[tuple[Any, Any]]:
         return list(owner.items())
     private = getattr(owner, "__pydantic_private__", None) or {}
     return [*getattr(owner, "__dict__", {}).items(), *private.items()]
-
-
-def _of_llama_index(value: Any) -> bool:
-    return type(value).__module__.startswith(("llama_index", "harness_integrations.llama_index"))
 
 
 def _put(owner: Any, name: Any, value: Any) -> None:

@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 import pytest
 
 from harness_core import flush_caches
-from harness_core.calls.governor import Governor, Refusal
+from harness_core.calls import keys
+from harness_core.calls.governor import UNSET, Governor, Refusal
 from harness_core.calls.steps import Step
 from harness_core.calls.trace import Trace
+from harness_core.client import Client
 from harness_core.errors import BadSettingError
-from harness_core.messages import Client
 from harness_integrations.pytest_plugin import modes, writing
 from harness_integrations.pytest_plugin.budgets import Lease
 from harness_integrations.pytest_plugin.clients import (
@@ -67,7 +68,7 @@ class HarnessRecording:
         mode: Mode,
         redact: Redact | None = None,
         vectors: bool = True,
-        lease: Lease | None = None,
+        lease: Callable[[], Lease] | None = None,
     ) -> None:
         recorded = place.path.is_file()
         self.place = place
@@ -77,15 +78,16 @@ class HarnessRecording:
             place, self.scrubber, read=modes.replays(mode, recorded=recorded)
         )
         self.replays = self.recording.found
-        self._usd = None if lease is None else lease.usd
+        if self.sends:
+            writing.check_writable(place.path)
+            flush_caches()  # a vector that another test asked for would not be asked for here
+        self._lease = lease() if lease is not None and self.sends else None
+        self._usd = None if self._lease is None else self._lease.usd
         self._limits: dict[str, Any] = dict(self.recording.trace.recorded_limits or {})
         self.trace = self._made(vectors=vectors)
         self._sent = Sent(self.trace, self._usd, vectors=vectors)
         self._undo = ExitStack()
         self._counts: dict[str, int] = {}
-        if self.sends:
-            writing.check_writable(place.path)
-            flush_caches()  # a vector that another test asked for would not be asked for here
 
     # --- wrapping -------------------------------------------------------------------------------
 
@@ -179,6 +181,13 @@ class HarnessRecording:
         self._limits = limits
         self.trace.governor = self._governor()
 
+    def limits_of(self, trace: Trace | None, governor: Governor | None) -> None:
+        """The limits of a governed object, where it has any, as those of this recording."""
+        own = governor if trace is None else trace.governor
+        if own is not None:
+            given = own._given  # noqa: SLF001 - what was left out follows the settings, here too
+            self.limits(**{k: v for k, v in given.items() if v is not UNSET})
+
     def restore(self, undo: Callable[[], object]) -> None:
         """Have something undone when the test has ended."""
         self._undo.callback(undo)
@@ -232,17 +241,14 @@ class HarnessRecording:
 
     # --- the end --------------------------------------------------------------------------------
 
-    @property
-    def spent_usd(self) -> float:
-        """What the test has spent in USD."""
-        return self._sent.spent_usd
-
     def finish(self, *, passed: bool, strict: bool) -> None:
         """Undo what was replaced, keep what was recorded, and say what was not as recorded.
 
         A test that caught the error of a miss fails all the same.
         """
         self._undo.close()
+        if self._lease is not None:
+            self._lease.close(self._sent.spent_usd)
         if self.sends:
             self._save()
         if not passed or (self.sends and not self.replays):
@@ -266,20 +272,28 @@ class HarnessRecording:
         fresh, refusals = self._fresh()
         if not any(not step.local for step in fresh) and not refusals:
             return
-        steps = [*self._former(fresh), *fresh] if self.replays else fresh
+        steps = self._continued(fresh) if self.replays else fresh
         refused = [*self.recording.trace.refusals, *refusals] if self.replays else refusals
         writing.write(
             self.place.path, renumbered(steps), refused, self._kept_limits(), self.scrubber
         )
 
-    def _former(self, fresh: list[Step]) -> list[Step]:
-        """The recorded steps, but for those that were asked again under the same words."""
-        asked = {
-            writing.kept(one, self.scrubber, {}).get("replay_key") for one in fresh if not one.local
-        }
-        used = self.recording.used
-        steps = self.recording.trace.steps
-        return [s for s in steps if s.local or s.step in used or s.replay_key not in asked]
+    def _continued(self, fresh: list[Step]) -> list[Step]:
+        """The recorded steps and the new ones, without what either tells a second time."""
+
+        def told(step: Step) -> object:
+            kept = writing.kept(step, self.scrubber, {})
+            return keys.canonical([step.label, kept.get("detail"), kept.get("replay_key")])
+
+        recorded = self.recording.trace.steps
+        asked = {told(step) for step in fresh if not step.local}
+        known = {told(step) for step in recorded if step.local}
+        former = [
+            step
+            for step in recorded
+            if step.local or step.step in self.recording.used or told(step) not in asked
+        ]
+        return [*former, *(step for step in fresh if not step.local or told(step) not in known)]
 
     def _fresh(self) -> tuple[list[Step], list[Refusal]]:
         """What this test did, in its own trace and in others that its clients were used in."""

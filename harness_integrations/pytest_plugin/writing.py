@@ -29,7 +29,8 @@ _DROPPED = frozenset({
 _EXACT = frozenset({"step", "label", "kind", "model", "params", "replay_key", "vectors", "tokens"})
 _MADE_ANEW = frozenset({
     "created", "created_at", "completed_at", "system_fingerprint", "request_id", "headers",
-    "x_request_id", "_request_id",
+    "x_request_id", "_request_id", "timings", "total_duration", "load_duration",
+    "prompt_eval_duration", "eval_duration",
 })  # fmt: skip
 _RUN_ID = re.compile(
     r"(?:chatcmpl|cmpl|msg|resp|run|lc|lc_run|fc|req|gen|rs|call)[-_][\w\-]+"

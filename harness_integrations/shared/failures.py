@@ -1,11 +1,27 @@
 """A provider's exception, read as a failed reply."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from harness_core.messages import Reply
+from harness_core.messages import Reply, clean_text
 
 _NEVER_LEFT = frozenset({"ConnectError", "ConnectTimeout", "ConnectionRefusedError"})
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The last piece of a stream whose provider raised."""
+
+    error: Exception
+
+
+def of_stream(reply: Reply, pieces: Iterable[Any]) -> Reply:
+    """The reply that the pieces of a stream make, failed where its provider raised."""
+    broken = next((piece for piece in pieces if isinstance(piece, Broken)), None)
+    if broken is None:
+        return reply
+    return failed_reply(broken.error, text=reply.text, usage=reply.usage)
 
 
 def failed_reply(error: Exception, **known: Any) -> Reply:
@@ -19,7 +35,7 @@ def failure_facts(error: Exception) -> dict[str, Any]:
     never_left = status == 0 and any(type(one).__name__ in _NEVER_LEFT for one in _chain(error))
     retryable = getattr(error, "is_retryable", status == 429 or status >= 500)
     return {
-        "error": f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
+        "error": clean_text(f"{type(error).__name__}: {error}".removesuffix(": ")),
         "status": status,
         "retryable": bool(retryable),
         "sent": not never_left,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from harness_core.messages import normalised_finish
+from harness_core.messages import clean_text, normalised_finish
 from harness_integrations.shared.usage import as_mapping
 
 _NAMES = (
@@ -26,7 +26,12 @@ def read_finish(found: Mapping[str, Any]) -> str | None:
         (found[name] for name in _NAMES if found.get(name)), None
     )
     reason = getattr(reason, "name", reason)  # an enumeration's member
-    if not isinstance(reason, str):
+    if (word := read_word(reason)) is None:
         return None
-    word = reason.lower()
+    word = word.lower()
     return "content_filter" if word in _FILTERED else normalised_finish(word)
+
+
+def read_word(value: Any) -> str | None:
+    """An id or a name as a provider spells it; None for what is none."""
+    return clean_text(value) if isinstance(value, str) and value else None

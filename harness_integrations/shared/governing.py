@@ -6,6 +6,7 @@ from dataclasses import replace
 from harness_core.calls.ambient import trace_for
 from harness_core.calls.governor import Governor
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient
 from harness_core.errors import (
     EffortUnsupportedWarning,
     HarnessError,
@@ -14,7 +15,7 @@ from harness_core.errors import (
     TemperatureUnsupportedWarning,
     warn,
 )
-from harness_core.messages import BaseClient, Request
+from harness_core.messages import Request
 
 
 class UngovernedError(HarnessError):

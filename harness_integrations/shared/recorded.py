@@ -5,8 +5,9 @@ from typing import Any, Literal
 
 from harness_core.calls import keys
 from harness_core.calls.replay import ReplayClient
+from harness_core.client import Codec
 from harness_core.config import setting
-from harness_core.messages import Codec, Request
+from harness_core.messages import Request
 
 
 class RecordedClient(ReplayClient):

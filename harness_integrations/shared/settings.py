@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from harness_core.messages import clean_text
 from harness_integrations.shared.snapshots import plain
 
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
@@ -60,7 +61,7 @@ def read_tool_choice(choice: Any) -> str | None:
         inner = choice.get("function")
         named = inner.get("name") if isinstance(inner, Mapping) else choice.get("name")
         choice = named or choice.get("type")
-    return {"any": "required"}.get(choice, choice) if isinstance(choice, str) else None
+    return {"any": "required"}.get(choice, plain(choice)) if isinstance(choice, str) else None
 
 
 def read_schema(response_format: Any) -> tuple[dict[str, Any] | None, str]:
@@ -92,4 +93,4 @@ def number(value: Any) -> float | None:
 
 def stops(stop: Any) -> tuple[str, ...]:
     """Stop sequences, given as one or several."""
-    return (stop,) if isinstance(stop, str) else tuple(str(one) for one in stop or ())
+    return tuple(clean_text(str(one)) for one in ([stop] if isinstance(stop, str) else stop or ()))

@@ -8,6 +8,7 @@ the same conversation gives the same snapshot on any day, on any machine.
 import base64
 import binascii
 import hashlib
+import json
 import os
 import re
 import tempfile
@@ -15,6 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
+import orjson
 
 from harness_core.messages import Message, clean_text
 
@@ -91,7 +94,7 @@ def _snapshot(said: Said, ids: dict[str, str]) -> Message:
         more["name"] = said.name
     if said.tool_calls:
         more["tool_calls"] = [
-            {"id": _numbered(call, ids), "name": name, "args": plain(arguments)}
+            {"id": _numbered(call, ids), "name": name, "args": arguments}
             for call, name, arguments in said.tool_calls
         ]
     if said.tool_call_id is not None:
@@ -99,7 +102,7 @@ def _snapshot(said: Said, ids: dict[str, str]) -> Message:
     text, blocks = _content(said.content, ids)
     if blocks:
         more["blocks"] = blocks
-    return Message(said.role, portable(clean_text(text)), more or None)
+    return Message(said.role, portable(clean_text(text)), plain(more) or None)
 
 
 def _numbered(call: str | None, ids: dict[str, str]) -> str | None:
@@ -140,7 +143,7 @@ def _block(block: Mapping[str, Any], ids: dict[str, str]) -> dict[str, Any]:
     for name in _CALL_IDS:
         if isinstance(block.get(name), str) and block[name] in ids:
             kept[name] = ids[block[name]]
-    return {"type": str(block.get("type", "block")), **plain(kept)}
+    return {"type": str(block.get("type", "block")), **kept}
 
 
 def _data(block: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -165,7 +168,15 @@ def _bytes(value: str | bytes) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        return value.encode()  # an address
+        return clean_text(value).encode()  # an address
+
+
+def as_json(value: Any) -> Any:
+    """``value`` as JSON data with nothing cut off; what has no form in JSON as ``plain`` has it."""
+    try:
+        return orjson.loads(orjson.dumps(value, default=plain, option=orjson.OPT_NON_STR_KEYS))
+    except TypeError:  # a lone surrogate, or a number beyond 64 bits
+        return json.loads(clean_text(json.dumps(value, default=plain, ensure_ascii=False)))
 
 
 def plain(value: Any) -> Any:
@@ -175,7 +186,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, str):
         return portable(clean_text(value))
     if isinstance(value, Mapping):
-        return {str(name): plain(one) for name, one in value.items()}
+        return {clean_text(str(name)): plain(one) for name, one in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         listed = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
         return [plain(one) for one in listed]

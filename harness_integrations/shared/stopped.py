@@ -2,7 +2,14 @@
 
 from harness_core.answer import Answer
 from harness_core.calls.trace import Trace
-from harness_core.errors import CallCapError, CostCapError, RequestRefused, UnpricedModelError
+from harness_core.errors import (
+    CallCapError,
+    CostCapError,
+    RequestRefused,
+    UnpricedModelError,
+    UnpricedModelWarning,
+    warn,
+)
 from harness_core.messages import SENTINEL
 from harness_core.reading.answers import new_answer
 
@@ -13,7 +20,12 @@ _REASONS = {CallCapError: "calls", CostCapError: "cost", UnpricedModelError: "un
 
 
 def unaffordable(error: Exception, question: str, reader: str, trace: Trace) -> Answer:
-    """The answer of a read that pre-flight stopped."""
+    """The answer of a read that pre-flight stopped.
+
+    Whoever sets a limit looks for it in the answer; a price that is missing is warned of.
+    """
+    if isinstance(error, UnpricedModelError):
+        warn(UnpricedModelWarning(f"nothing was read: {error}"))
     reason = next((name for kind, name in _REASONS.items() if isinstance(error, kind)), "calls")
     return new_answer(
         SENTINEL, reader, question, (), trace, partial=True,

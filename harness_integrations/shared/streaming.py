@@ -7,7 +7,7 @@ from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from harness_core.messages import OnText
+from harness_core.client import OnText
 
 T = TypeVar("T")
 
@@ -38,13 +38,16 @@ class _Ended:
 
 
 def text_stream(
-    read: Callable[[OnText], T], done: Callable[[T], None]
+    read: Callable[[OnText], T], done: Callable[[T], str], *, whole: bool = False
 ) -> Generator[str, None, None]:
-    """Pieces of text as ``read`` says them from a thread; ``done`` is given what it returns.
+    """An answer's text in pieces, as ``read`` says them from a thread.
 
-    Nothing is read before the first ``next``. Closed early, the request on its way is given up and
-    the reading ends; the thread is waited for.
+    ``done`` is given what ``read`` returns, and gives the whole text; what of it was not said yet
+    is the last piece. ``whole``: the answer is put together after the model spoke, so nothing is
+    said before. Nothing is read before the first ``next``. Closed early, the request on its way is
+    given up and the reading ends; the thread is waited for.
     """
+    spoken = _Spoken(whole=whole)
     queue: SimpleQueue[Any] = SimpleQueue()
     listener = _Listener(queue.put)
 
@@ -58,19 +61,21 @@ def text_stream(
     thread.start()
     try:
         while not isinstance(piece := queue.get(), _Ended):
-            yield piece
+            if text := spoken.heard(piece):
+                yield text
         if piece.error is not None:
             raise piece.error
-        done(piece.result)
+        yield from spoken.rest(done(piece.result))
     finally:
         listener.closed = True
         thread.join()
 
 
 async def atext_stream(
-    read: Callable[[OnText], Awaitable[T]], done: Callable[[T], None]
+    read: Callable[[OnText], Awaitable[T]], done: Callable[[T], str], *, whole: bool = False
 ) -> AsyncGenerator[str, None]:
     """The async twin of ``text_stream``, in a task of asyncio's."""
+    spoken = _Spoken(whole=whole)
     queue: asyncio.Queue[Any] = asyncio.Queue()
     listener = _Listener(queue.put_nowait)
 
@@ -84,25 +89,32 @@ async def atext_stream(
     task = asyncio.create_task(run())
     try:
         while not isinstance(piece := await queue.get(), _Ended):
-            yield piece
+            if text := spoken.heard(piece):
+                yield text
         if piece.error is not None:
             raise piece.error
-        done(piece.result)
+        for text in spoken.rest(done(piece.result)):
+            yield text
     finally:
         listener.closed = True
-        if not task.done():
-            await asyncio.wait({task}, timeout=1)  # it ends at its next piece of text
-            task.cancel()
-        await asyncio.wait({task})
-        if not task.cancelled():
-            task.exception()  # it was raised above, or nobody is there to hear it
+        await _over(task)
 
 
-class Spoken:
+async def _over(task: asyncio.Task[None]) -> None:
+    """Wait for a reading that nobody reads any more; its error was raised, or nobody hears it."""
+    if not task.done():
+        await asyncio.wait({task}, timeout=1)  # it ends at its next piece of text
+        task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()
+
+
+class _Spoken:
     """What was streamed of an answer; white space waits for what comes after it."""
 
     def __init__(self, *, whole: bool) -> None:
-        self._whole = whole  # the answer is put together after the model spoke
+        self._whole = whole
         self.text = self._waiting = ""
 
     def heard(self, piece: str) -> str:
@@ -115,6 +127,7 @@ class Spoken:
         self.text += ready
         return ready
 
-    def rest(self, text: str) -> str:
-        """What of the whole answer was not said yet."""
-        return text[len(self.text) :] if text.startswith(self.text) else ""
+    def rest(self, text: str) -> list[str]:
+        """The piece of the whole answer that was not said yet; a stream says at least one."""
+        rest = text[len(self.text) :] if text.startswith(self.text) else ""
+        return [rest] if rest or not self.text else []

@@ -46,7 +46,7 @@ from tests.support.hostile import (
     spec_of,
     steady,
 )
-from tests.support.readings import window
+from tests.support.reading import window
 
 pytestmark = pytest.mark.filterwarnings("ignore::harness_core.errors.HarnessWarning")
 

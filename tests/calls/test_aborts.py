@@ -21,10 +21,11 @@ from harness_core.calls.cache import ResponseCache
 from harness_core.calls.exchange import governed
 from harness_core.calls.run import Run
 from harness_core.calls.trace import Trace
+from harness_core.client import OnText
 from harness_core.errors import TraceError
 from harness_core.flows import sync, tasks
 from harness_core.flows.types import Drive
-from harness_core.messages import OnText, Reply, Request
+from harness_core.messages import Reply, Request
 from tests.support.programs import (
     Kind,
     Limits,

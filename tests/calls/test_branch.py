@@ -18,11 +18,12 @@ from harness_core.calls.progress import Progress
 from harness_core.calls.replay import ReplayClient
 from harness_core.calls.run import Run
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient, OnText
 from harness_core.clients.mock import MockClient
 from harness_core.flows import sync
 from harness_core.flows.ask import ask_all
 from harness_core.flows.types import Flow, Wait
-from harness_core.messages import BaseClient, Message, OnText, Reply, Request, Usage
+from harness_core.messages import Message, Reply, Request, Usage
 from tests.support.programs import (
     Program,
     ProgramClient,

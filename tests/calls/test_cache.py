@@ -15,13 +15,14 @@ from harness_core.calls.exchange import governed
 from harness_core.calls.governor import Governor
 from harness_core.calls.run import Run
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient
 from harness_core.clients.callable import CallableClient
 from harness_core.clients.mock import MockClient
 from harness_core.config import override
 from harness_core.errors import BadSettingError, CacheError, CacheWarning
 from harness_core.flows import sync
 from harness_core.flows.ask import ask_all
-from harness_core.messages import BaseClient, Message, Reply, Request, Usage
+from harness_core.messages import Message, Reply, Request, Usage
 
 HELLO = "What was revenue?"
 SCHEMA = {"type": "object", "properties": {"v": {"type": "number"}}, "required": ["v"]}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness_core.calls.ambient import ambient_trace, governed_run, trace_for
+from harness_core.calls.ambient import governed_run, trace_for
 from harness_core.calls.api import call
 from harness_core.calls.cache import ResponseCache
 from harness_core.calls.exchange import governed
@@ -14,6 +14,7 @@ from harness_core.calls.ledger import Demand
 from harness_core.calls.prepare import prepare
 from harness_core.calls.run import Run
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient
 from harness_core.clients.callable import CallableClient
 from harness_core.clients.mock import MockClient
 from harness_core.config import configure, override
@@ -21,7 +22,7 @@ from harness_core.errors import BadSettingError, RequestRefused, UnknownModelErr
 from harness_core.flows import sync
 from harness_core.flows.ask import ask_all, ask_vectors
 from harness_core.flows.types import Flow
-from harness_core.messages import BaseClient, Message, Reply, Request, Texts
+from harness_core.messages import Message, Reply, Request, Texts
 from harness_core.models import unregister_model
 
 HELLO = "What was revenue?"
@@ -243,11 +244,11 @@ def test_a_governor_may_raise_what_it_refuses() -> None:
 
 def test_one_budget_serves_all_that_runs_inside_a_governed_run() -> None:
     with governed_run(governor=Governor(max_calls=2)) as trace:
-        assert ambient_trace() is trace
+        assert trace_for() is trace
         replies = [call(MockClient(), f"{HELLO} {n}") for n in range(3)]
         own = Trace()
         assert call(MockClient(), HELLO, trace=own).ok
-    assert ambient_trace() is None
+    assert trace_for() is None
     assert [reply.ok for reply in replies] == [True, True, False]
     assert (trace.calls, own.calls) == (2, 1)
 

@@ -17,11 +17,12 @@ from harness_core.calls.governor import Governor
 from harness_core.calls.ledger import Blocked, Demand, Hold, Ledger
 from harness_core.calls.run import Run
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient, OnText
 from harness_core.config import override
 from harness_core.flows import sync, tasks
 from harness_core.flows.ask import ask, ask_all
 from harness_core.flows.types import Flow, Wait
-from harness_core.messages import BaseClient, Message, OnText, Reply, Request, Usage
+from harness_core.messages import Message, Reply, Request, Usage
 from tests.support.programs import (
     SURVIVABLE,
     Program,

@@ -13,10 +13,11 @@ from harness_core.calls.exchange import exchange
 from harness_core.calls.governor import Governor
 from harness_core.calls.run import Run
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient
 from harness_core.flows import sync
 from harness_core.flows.streaming import ABANDONED, HeldBack, astream, stream
 from harness_core.flows.types import inside
-from harness_core.messages import BaseClient, Message, Reply, Request
+from harness_core.messages import Message, Reply, Request
 from tests.support.programs import known_models, left_behind
 
 

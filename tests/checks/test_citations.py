@@ -3,7 +3,7 @@
 
 import pytest
 
-from harness_core.checks.citations import citation_label, cited
+from harness_core.checks.citations import cited
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,6 @@ def test_the_word_of_the_label_is_an_argument() -> None:
     assert cited("[study 2] [Studies 1, 3] [chunk 9]", "study").ids == (2, 1, 3)
     assert cited("[source 2] [sources 4 and 5]", "source").ids == (2, 4, 5)
     assert cited("[study 2]").ids == ()
-
-
-@pytest.mark.parametrize(("ids", "label"), [([3], "[chunk 3]"), ([1, 2, 3], "[chunks 1, 2, 3]")])
-def test_a_label_lists_its_ids_and_can_be_read_again(ids: list[int], label: str) -> None:
-    assert citation_label(ids) == label
-    assert cited(label).ids == tuple(ids)
-    assert cited(citation_label(ids, "study"), "study").ids == tuple(ids)
 
 
 @pytest.mark.parametrize(

@@ -234,3 +234,20 @@ def test_without_the_extra_one_sentence_says_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "harness-integrations[cli]" in done.stderr
+
+
+def test_an_estimate_of_a_paid_model_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    done = run(
+        "estimate", REPORT, QUESTION, "--model", "gpt-4o-mini", "--recipe", "thorough", "--json"
+    )
+    assert done.exit_code == 0, done.stderr
+    assert 0 < json.loads(done.stdout)["usd"] < json.loads(done.stdout)["worst_usd"]
+    assert run("ask", REPORT, QUESTION, "--model", "gpt-4o-mini").exit_code == 2
+
+
+def test_the_chunks_that_an_answer_cites_are_named_first() -> None:
+    done = run("ask", REPORT, QUESTION, "--recipe", "needle", "--max-tokens", 120)
+    cited = re.search(r"\[(chunk \d+)\]", done.stdout)
+    assert cited is not None
+    assert f"evidence: {cited[1]} (p.3" in done.stderr

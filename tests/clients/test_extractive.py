@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness_core.client import Client
 from harness_core.clients.extractive import ExtractiveClient
 from harness_core.clients.extracts.units import units
 from harness_core.clients.extracts.words import stem
-from harness_core.messages import SENTINEL, Client, Message, Request, Task, Texts
+from harness_core.messages import SENTINEL, Message, Request, Task, Texts
 
 ROOT = Path(__file__).parents[2]
 TEXTS = {
@@ -281,6 +282,27 @@ def test_rows_keep_their_head_across_blank_lines_and_page_cuts() -> None:
     ]  # fmt: skip
     cut = units([(1, "North | 7\nSouth | 8")])
     assert [unit.text for unit in cut] == ["North | 7", "South | 8"]
+
+
+def test_sentences_that_a_cut_joined_to_a_row_are_read_as_sentences() -> None:
+    joined = f"{'The lamp is lit at dusk. ' * 12}The bell weighs 90 kg. Part | Weight Chapter 5"
+    assert reply("answer", "What does the bell weigh?", joined) == "The bell weighs 90 kg."
+
+
+def test_lines_of_values_are_rows_also_where_a_chunk_was_cut_in_one() -> None:
+    sales = "region,year,revenue\n" + "\n".join(f"Region{n},{2000 + n},{37 * n}" for n in range(9))
+    question = "What was the revenue of Region7?"
+    assert reply("answer", question, sales) == "region,year,revenue\nRegion7,2007,259"
+    cut = sales[sales.index("4,2004") : -2]
+    assert reply("answer", question, cut, cite=True) == "Region7,2007,259 [chunk 1]"
+    assert reply("answer", "What was the revenue of Region77?", sales) == SENTINEL
+
+
+def test_prose_with_commas_is_no_table() -> None:
+    prose = (
+        "In May, of 1,200 guests\nsome 1,100 had paid and\nof these 1,000 came back.\nThat is all."
+    )
+    assert [unit.text for unit in units([(1, prose)])][-1] == "That is all."
 
 
 @pytest.mark.parametrize(

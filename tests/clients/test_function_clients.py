@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from harness_core.client import Client
 from harness_core.clients.callable import CallableClient
 from harness_core.clients.mock import MockClient
 from harness_core.errors import AuthError, BadSettingError
 from harness_core.flows.types import Inside, inside
-from harness_core.messages import Client, Embeddings, Message, Reply, Request, Texts, Usage
+from harness_core.messages import Embeddings, Message, Reply, Request, Texts, Usage
 
 ASK = Request(messages=(Message("system", "Rules"), Message("user", "Hi")), label="stuff.answer")
 

@@ -7,11 +7,12 @@ import anyio
 import httpx
 import pytest
 
+from harness_core.client import Client
 from harness_core.clients.openai import OpenAIClient
 from harness_core.clients.wire.retries import pause_after
 from harness_core.config import override
 from harness_core.errors import BadSettingError, BadSettingWarning, MissingDepError
-from harness_core.messages import Client, Message, Reply, Request, Texts
+from harness_core.messages import Message, Reply, Request, Texts
 from tests.support.openai_server import OpenAIServer
 
 ASK = Request(

@@ -182,7 +182,8 @@ def test_vectors_without_an_index_are_taken_in_order() -> None:
         ({"error": {"message": "no such model"}}, "no such model"),
     ],
 )
-def test_unusable_vectors_are_a_failure_that_keeps_its_tokens(body: Any, said: str) -> None:  # core 143
+def test_unusable_vectors_are_a_failure_that_keeps_its_tokens(body: Any, said: str) -> None:
+    # core 143
     found = read_embeddings(body, 2, model="e")
     assert (found.ok, found.vectors) == (False, None)
     assert said in str(found.error)

@@ -23,6 +23,7 @@ MARKER = re.compile(r"\[\[SRC:([0-9]{4,})\]\]")
         (f"So [chunks {TWO}, {ONE}, {TWO}].", "So [[SRC:0001]][[SRC:0002]]."),
         (f"So [Chunk {ONE}, p. 3] (yes).", "So [[SRC:0001]] (yes)."),
         (f"A [chunk {ONE}][chunk 5]. B [chunk {ONE}]!", "A [[SRC:0001]]. B [[SRC:0001]]!"),
+        (f"- a  b\n    code [chunk 5]\n[chunk {ONE}] c", "- a  b\n    code\n[[SRC:0001]] c"),
         (f"A [[SRC:0042]] b [[ src : 7 ]] [chunk {ONE}]", "A b [[SRC:0001]]"),
         (f"A [[SRC:[[SRC:0001]]0002]] [chunk {ONE}]", "A [ [SRC:0002]] [[SRC:0001]]"),
     ],

@@ -12,6 +12,7 @@ from harness_core.collections.faults import TemporarilyUnavailableError
 from harness_core.collections.sqlite import database
 from harness_core.collections.sqlite.ranking import SqliteRanker
 from harness_core.collections.sqlite.store import SqliteStore
+from harness_core.collections.store import Access
 from tests.collections.conformance import EVERYTHING, StoreConformance, added, made
 
 
@@ -79,31 +80,37 @@ def test_a_locked_file_is_unavailable_for_now(
     other.close()
 
 
-def test_deleting_frees_bytes_texts_and_index(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("access", "index"), [("off", "fts_1"), ("enforced", "post_1")])
+def test_deleting_frees_bytes_texts_and_index(tmp_path: Path, access: Access, index: str) -> None:
     store = SqliteStore(tmp_path / "store.db")
-    docs = made(store)
+    docs = made(store, access)
     file = added(store, docs, "/a", "one pump\n\ntwo pumps")
-    added(store, docs, "/b", "one pump\n\ntwo pumps")
+    before = counts(store, index)
+    other = added(store, docs, "/b", "one pump\n\ntwo 漢字 pumpHouse")
+    store.delete_file(docs.id, other.id)
+    assert counts(store, index) == before
+    assert before["blob"] == 1
     store.delete_file(docs.id, file.id)
-    with store.database.read() as connection:
-        counts = {
-            table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - our own tables
-            for table in ("file", "blob", "body", "chunk", "fts_1")
-        }
-    assert counts == {"file": 1, "blob": 1, "body": 1, "chunk": 2, "fts_1": 2}
-    store.delete_collection(docs.id)
-    with store.database.read() as connection:
-        assert connection.execute("SELECT count(*) FROM blob").fetchone()[0] == 0
+    assert set(counts(store, index).values()) == {0}
     store.close()
 
 
-def test_common_words_do_not_slow_a_large_collection(tmp_path: Path) -> None:
+def counts(store: SqliteStore, index: str) -> dict[str, int]:
+    with store.database.read() as connection:
+        return {
+            table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - our own tables
+            for table in ("file", "blob", "body", "chunk", index)
+        }
+
+
+@pytest.mark.parametrize("access", ["off", "enforced"])
+def test_common_words_do_not_slow_a_large_collection(tmp_path: Path, access: Access) -> None:
     store = SqliteStore(tmp_path / "store.db")
-    docs = made(store)
+    docs = made(store, access)
     text = "\n\n".join(f"common words here number{n}" for n in range(1_200))
-    added(store, docs, "/a", text)
+    added(store, docs, "/a", text, principals=["p"])
     with store.snapshot(docs.id) as snapshot:
-        files = snapshot.visible(EVERYTHING, None)
+        files = snapshot.visible(EVERYTHING, ["p"] if access == "enforced" else None)
         ranked = SqliteRanker().rank(snapshot, files, "common words number7", 5)
         best = snapshot.passages([ranked[0].chunk])[0].text
         assert best == "common words here number7"

@@ -214,6 +214,11 @@ def test_a_comparison_prints_as_a_table_with_its_answers() -> None:
     assert html.count("<tr>") == 3
 
 
+def test_why_an_answer_is_partial_is_printed_beside_it() -> None:
+    found = compared("Revenue was 7 [chunk 99].", recipes=["fast"])
+    assert str(found).endswith("[partial: cites chunks that were never sent: 99]")
+
+
 def test_an_unknown_cost_is_said() -> None:
     found = compared(model="no-price", trace=Trace(Governor(max_cost_usd=None)), recipes=["fast"])
     assert "unknown" in str(found)

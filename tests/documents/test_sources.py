@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness_core.documents import ingest, source_label
+from harness_core.documents import ingest
 from harness_core.documents.sources import INLINE, locate
 from harness_core.errors import (
     PathAsTextWarning,
@@ -63,7 +63,7 @@ def test_long_text_is_never_taken_for_a_path(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("os.path.exists", refuse)
     monkeypatch.setattr("os.path.isfile", refuse)
     text = "word " * 1000
-    assert (locate(text).label, source_label(text)) == (INLINE, INLINE)
+    assert locate(text).label == INLINE
 
 
 def test_texts_in_a_list_are_joined_by_a_blank_line() -> None:  # I8
@@ -100,8 +100,6 @@ def test_a_document_knows_where_it_comes_from(tmp_path: Path) -> None:
     document = ingest(tmp_path / "sub" / ".." / "a.txt")
     assert (document.source, document.label) == (path.resolve().as_posix(), "a.txt")
     assert ingest(PROSE).source == INLINE
-    assert source_label(path) == source_label(str(path)) == "a.txt"
-    assert source_label("no_such.pdf") == source_label(b"") == INLINE
 
 
 def test_an_address_ending_like_a_file_is_an_address() -> None:  # I34

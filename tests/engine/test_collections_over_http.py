@@ -10,6 +10,7 @@ import pytest
 from tests.support.engine import World, path_of
 
 FILES = path_of("docs", "/files")
+GRANT = {"namespace": "acme", "collection": "*"}
 
 
 def _upload(
@@ -242,13 +243,14 @@ def test_keys_are_told_once_and_revoked_at_once(own: World) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {"kind": "scoped"}, {"kind": "root"},
-        {"kind": "cluster", "grants": [{"namespace": "acme", "collection": "*", "actions": ["read"]}]},
-        {"kind": "scoped", "grants": [{"namespace": "acme", "collection": "*", "actions": []}]},
+        {"kind": "scoped"},
+        {"kind": "root"},
+        {"kind": "cluster", "grants": [{**GRANT, "actions": ["read"]}]},
+        {"kind": "scoped", "grants": [{**GRANT, "actions": []}]},
         {"kind": "cluster", "expires_at": "tomorrow"},
         {"kind": "cluster", "expires_at": "2027-01-01T00:00:00"},
     ],
-)  # fmt: skip
+)
 def test_a_key_keeps_its_rules(served: World, body: Any) -> None:
     assert served.request("POST", "/keys", json=body).status_code == 400
 

@@ -245,7 +245,8 @@ def test_content_headers_are_checked(served: World, headers: Any, status: int) -
         b'{"query":NaN}', b'{"query":"x","filter":1e999}', b'{"query":"a","query":"b"}',
         b'{"query":"\\ud800"}', b'{"query":"\xff"}', b"[" * 100_000,
         b'{"query":"x","filter":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-        b'{"query":' + b"7" * 5_000 + b"}", b'{"query":"x","filter":' + b'{"not":' * 70 + b"1" + b"}" * 71,
+        b'{"query":' + b"7" * 5_000 + b"}",
+        b'{"query":"x","filter":' + b'{"not":' * 70 + b"1" + b"}" * 71,
     ],
 )  # fmt: skip
 def test_json_is_read_strictly(served: World, body: bytes) -> None:  # AC67

@@ -16,9 +16,10 @@ import httpx
 import pytest
 
 from harness_core import OpenAIClient
+from harness_core.client import BaseClient, OnText
 from harness_core.collections import EFFORTS, Budgets, Collections
 from harness_core.collections.contract import BODY_BYTES
-from harness_core.messages import BaseClient, OnText, Reply, Request
+from harness_core.messages import Reply, Request
 from harness_integrations.engine.service.settings import Clock, ServiceSettings
 from tests.engine.conftest import QUICK
 from tests.support.engine import Scripted, World, cite, path_of, world

@@ -13,6 +13,7 @@ import pytest
 from harness_core.calls.exchange import governed
 from harness_core.calls.run import Run
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient
 from harness_core.clients.mock import MockClient
 from harness_core.flows import sync, tasks
 from harness_core.flows.ask import ask, ask_all, ask_vectors, together
@@ -20,7 +21,7 @@ from harness_core.flows.streaming import stream
 from harness_core.flows.sync import being_inside, in_event_loop
 from harness_core.flows.types import Batch, Flow, Inside, Pause, Place, Wait, Work, inside
 from harness_core.flows.window import Window
-from harness_core.messages import BaseClient, Embeddings, Message, Reply, Request, Texts
+from harness_core.messages import Embeddings, Message, Reply, Request, Texts
 
 DRIVERS = ["threads", "asyncio", "trio"]
 

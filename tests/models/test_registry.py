@@ -7,7 +7,6 @@ from harness_core.errors import BadSettingError, UnknownModelError, UnknownModel
 from harness_core.models import list_models, model_info, register_model, unregister_model
 from harness_core.models.table import MODELS
 
-
 NEVER_BILLED = {"extractive", "mock-model", "mock-embed"}
 
 

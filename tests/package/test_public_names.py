@@ -1,13 +1,17 @@
 """The package as a user imports it."""
 
+import re
 import subprocess
 import sys
+from collections import Counter
 from importlib import import_module
+from pathlib import Path
 from pkgutil import walk_packages
 
 import pytest
 
 import harness_core
+import harness_integrations
 
 
 def test_every_public_name_loads() -> None:
@@ -43,6 +47,23 @@ def test_every_error_is_exported_with_its_code() -> None:
     assert errors.ReplayMissError.code == "replay_miss"
     assert errors.AuthError.code == "auth_error"
     assert errors.RequestRefused.code == "budget_refused"
+
+
+def test_every_error_and_warning_stands_in_the_tree_and_is_used() -> None:
+    from harness_core import errors
+
+    tree = set(re.findall(r"\b\w+(?:Error|Refused|Failed)\b", errors.__doc__ or ""))
+    named = [name for name in errors.__all__ if not name.endswith("Warning")]
+    assert tree - {"ImportError", "ValueError", "RuntimeError", "FileNotFoundError"} == set(named)
+    bases = ("HarnessError", "HarnessWarning")
+    source = "\n".join(
+        path.read_text("utf-8")
+        for package in (harness_core, harness_integrations)
+        for path in Path(str(package.__file__)).parent.rglob("*.py")
+        if path.name not in ("errors.py", "__init__.py")
+    )
+    uses = Counter(re.findall(r"\w+", source))  # importing it is the first, raising it the second
+    assert [name for name in errors.__all__ if name not in bases and uses[name] < 2] == []
 
 
 def test_a_refusal_is_no_value_type_or_lookup_error() -> None:

@@ -102,3 +102,41 @@ def test_a_replay_is_under_no_budget(run: Run, pytester: pytest.Pytester) -> Non
     pytester.makepyfile(test_app=APP + MANY)
     run("once").assert_outcomes(passed=8)
     run("none", "--harness-max-cost=0").assert_outcomes(passed=8)
+
+
+def test_what_a_trace_spent_before_the_test_does_not_count(
+    run: Run, pytester: pytest.Pytester
+) -> None:
+    pytester.makepyfile(
+        test_app=APP
+        + """
+SHARED = Trace(Governor())
+
+@pytest.mark.harness_budget(max_cost_usd=0.0101)
+def test_a(harness_recording): ask(harness_recording, trace=SHARED)
+
+@pytest.mark.harness_budget(max_cost_usd=0.0101)
+def test_b(harness_recording): ask(harness_recording, trace=SHARED)
+"""
+    )
+    run("once").assert_outcomes(passed=2)
+    assert run("none").ret == 0
+
+
+def test_a_budget_holds_frameworks_too(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        test_app=APP
+        + """
+from tests.support.fake_chat import FakeChat
+
+@pytest.mark.harness_budget(max_cost_usd=0.015)
+def test_it(harness_recording):
+    fake = FakeChat(model="paid-model", max_tokens=100, usage=(10, 100))
+    model = harness_recording.chat_model(fake)
+    model.invoke("one")
+    model.invoke("two")
+"""
+    )
+    result = run("once")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*GovernedRefusal: spending limit reached*"])

@@ -364,6 +364,16 @@ def test_the_order_in_which_equal_batches_ask_does_not_matter(record: Record) ->
     closed(again)
 
 
+def test_new_tells_of_a_model_once(record: Record, server: OpenAIServer) -> None:
+    for text in ("one", "two"):
+        recording = record("new")
+        llm = recording.llm(lambda: openai(server))
+        assert [llm.complete("one").text, llm.complete(text).text] == ["echo: one", f"echo: {text}"]
+        recording.finish(passed=True, strict=False)
+    labels = [step.label for step in record("none").recording.trace.steps]
+    assert labels == ["llama_index.llm", "complete", "complete", "complete"]
+
+
 def test_new_takes_what_is_recorded_and_sends_the_rest(record: Record) -> None:
     first = record()
     first.chat_model(FakeChat()).invoke("one")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness_core.client import BaseClient
 from harness_core.config import override
 from harness_core.errors import (
     AuthError,
@@ -17,7 +18,7 @@ from harness_core.errors import (
     UnknownMethodError,
 )
 from harness_core.flows.types import Flow, Work
-from harness_core.messages import BaseClient, Embeddings, Texts
+from harness_core.messages import Embeddings, Texts
 from harness_core.models import count_tokens, register_model, unregister_model
 from harness_core.ranking import embedders, vectors
 from harness_core.ranking.embedders import (

@@ -8,7 +8,7 @@ import pytest
 def test_heavy_packages_wait_for_their_first_use(room: str) -> None:
     heavy = ("numpy", "tiktoken", "genai_prices", "pydantic")
     program = f"import sys, {room}; print([one for one in {heavy} if one in sys.modules])"
-    done = subprocess.run(  # noqa: S603 - our own program
+    done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True,
         env={"PYTHONPATH": ":".join(sys.path)},
     )  # fmt: skip

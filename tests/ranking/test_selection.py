@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 
 from harness_core.errors import DimMismatchError
-from harness_core.ranking import arrange, blend, cosine, select, similarities, spread
+from harness_core.ranking import arrange, blend, select, similarities, spread
 
 NAN = math.nan
 SCORES = st.lists(st.floats(-5, 5) | st.just(NAN) | st.just(-math.inf), max_size=8)
 X, Y, XY = [1.0, 0.0], [0.0, 1.0], [0.8, 0.6]
+
+
+def cosine(a: ArrayLike, b: ArrayLike) -> float:
+    return float(similarities(np.atleast_2d(np.asarray(a, dtype=float)), b)[0])
 
 
 # --- similarity ---------------------------------------------------------------------------------

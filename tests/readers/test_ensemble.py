@@ -23,7 +23,7 @@ from harness_core.pipeline import estimate, read
 from harness_core.reading.job import Job
 from harness_core.reading.registry import register_reader
 from harness_core.reading.spec import ReadSpec
-from tests.support.readings import (
+from tests.support.reading import (
     asked,
     chunks_of,
     client_of,

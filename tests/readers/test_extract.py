@@ -20,7 +20,7 @@ from harness_core.reading.flow import make_job
 from harness_core.reading.registry import find_reader
 from harness_core.reading.spec import ReadSpec
 from harness_core.reading.verifying import verify_evidence
-from tests.support.readings import (
+from tests.support.reading import (
     asked,
     chunks_of,
     client_of,

@@ -14,7 +14,7 @@ from harness_core.pipeline import read
 from harness_core.reading.flow import make_job
 from harness_core.reading.registry import find_reader
 from harness_core.reading.spec import ReadSpec
-from tests.support.readings import (
+from tests.support.reading import (
     QUESTION,
     asked,
     chunks_of,

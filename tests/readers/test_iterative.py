@@ -13,7 +13,7 @@ from harness_core.models.budgets import budget
 from harness_core.models.tokenizers import count_tokens
 from harness_core.pipeline import estimate, read
 from harness_core.reading.registry import find_reader
-from tests.support.readings import (
+from tests.support.reading import (
     chunks_of,
     client_of,
     cut_off,

@@ -18,7 +18,7 @@ from harness_core.reading.flow import make_job
 from harness_core.reading.outline import outline_of, sections_of
 from harness_core.reading.registry import find_reader
 from harness_core.reading.spec import ReadSpec
-from tests.support.readings import (
+from tests.support.reading import (
     QUESTION,
     asked,
     chunks_of,

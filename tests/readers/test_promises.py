@@ -15,12 +15,12 @@ from harness_core.messages import SENTINEL
 from harness_core.models.registry import register_model
 from harness_core.pipeline import aread, read
 from harness_core.reading.registry import find_reader
-from tests.support.readings import QUESTION, chunks_of, client_of, cut_off, labels
+from tests.support.reading import QUESTION, chunks_of, client_of, cut_off, labels
 
 READERS = ("refine", "skim", "hierarchical", "preview")
 CHUNKS = chunks_of(
     *(
-        f"Revenue of the {unit} unit was {number}.2 million dollars in 2024. Costs were stable."
+        f"Revenue of the {unit} unit was {number}.2 million dollars in 2025. Costs were stable."
         for number, unit in enumerate(("Alder", "Birch", "Cedar", "Hazel", "Maple", "Rowan"), 41)
     ),
     section=["Sales", "Sales", "Costs", "Costs", "Outlook", "Outlook"],
@@ -122,7 +122,7 @@ def test_a_replay_of_its_own_trace_gives_the_same_answer(
 @pytest.mark.parametrize("cite", [False, True])
 @pytest.mark.parametrize("reader", READERS)
 def test_the_extractive_client_answers(reader: str, cite: bool) -> None:
-    question = "What was the revenue of the Maple unit in 2024?"
+    question = "What was the revenue of the Maple unit in 2025?"
     answer = read(CHUNKS, question, ExtractiveClient(), {"reader": reader, "cite": cite})
     assert "45.2 million" in answer.answer
     assert ("[chunk 5]" in answer.answer) == (cite and reader != "hierarchical")

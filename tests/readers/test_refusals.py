@@ -12,7 +12,7 @@ from harness_core.clients.mock import MockClient
 from harness_core.pipeline import read
 from harness_core.ranking import flush_embeddings
 from tests.support.oracle import Oracle
-from tests.support.readings import QUESTION, chunks_of, read_unchecked
+from tests.support.reading import QUESTION, chunks_of, read_unchecked
 
 CHUNKS = chunks_of(*(
     f"The marker{n}x entry says that revenue was {n}0 million in the year 202{n}."

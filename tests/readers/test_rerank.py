@@ -16,7 +16,7 @@ from harness_core.errors import (
 from harness_core.messages import SENTINEL, Reply
 from harness_core.pipeline import estimate, read
 from harness_core.readers.rerank import read_score
-from tests.support.readings import (
+from tests.support.reading import (
     asked,
     chunks_of,
     client_of,

@@ -12,7 +12,7 @@ from harness_core.documents.types import Chunks
 from harness_core.errors import BadSettingError, EmptyChunksError, NoCriteriaError
 from harness_core.models.tokenizers import count_tokens
 from harness_core.pipeline import read
-from tests.support.readings import (
+from tests.support.reading import (
     asked,
     chunks_of,
     client_of,

@@ -11,7 +11,7 @@ from harness_core.pipeline import read
 from harness_core.reading.flow import make_job
 from harness_core.reading.registry import find_reader
 from harness_core.reading.spec import ReadSpec
-from tests.support.readings import (
+from tests.support.reading import (
     QUESTION,
     asked,
     chunks_of,
@@ -26,12 +26,12 @@ from tests.support.readings import (
 )
 
 TEXTS = (
-    "Revenue was 45.2 million dollars in 2024. Costs were stable.",
+    "Revenue was 45.2 million dollars in 2025. Costs were stable.",
     "The cafeteria was renovated in spring.",
     "Revenue had been 40.1 million dollars in 2023.",
 )
 CHUNKS = chunks_of(*TEXTS)
-FIRST = "Revenue was 45.2 million dollars in 2024."
+FIRST = "Revenue was 45.2 million dollars in 2025."
 LONG = chunks_of(*(
     f"Section {n}. " + " ".join(f"Figure {n}.{m} is stated here." for m in range(9))
     for n in range(1, 7)

@@ -4,7 +4,7 @@ from harness_core.calls.trace import Trace
 from harness_core.reading.flow import make_job
 from harness_core.reading.job import Cut
 from harness_core.reading.spec import ReadSpec
-from tests.support.readings import QUESTION, chunks_of, client_of, notes_of
+from tests.support.reading import QUESTION, chunks_of, client_of, notes_of
 
 WORDS = " ".join(f"word{number}" for number in range(100))
 

@@ -3,6 +3,7 @@
 A parallel read is held to its limits as it goes, never refused for its worst case.
 """
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,6 +79,38 @@ def test_earlier_requests_of_the_run_count() -> None:
         read(the_chunks(5), QUESTION, saying(), "map_reduce", trace=trace)
 
 
+def test_requests_that_a_resumed_run_takes_over_do_not_count_twice(tmp_path: Path) -> None:
+    limits = Governor(max_calls=8, max_cost_usd=0.03)
+    spec, path = (
+        ReadSpec("map_reduce", model="dear-1", max_answer_tokens=100),
+        tmp_path / "run.jsonl",
+    )
+    first = Trace(limits, path=path)
+    before = read(the_chunks(5), QUESTION, saying(), spec, trace=first)
+    first.close()
+    client, second = saying(), Trace(limits, path=path, resume=True)
+    after = read(the_chunks(5), QUESTION, client, spec, trace=second)
+    assert (after.answer, after.warnings, client.calls()) == (before.answer, [], [])
+    assert (second.calls, second.spent_usd) == (first.calls, first.spent_usd)
+    with pytest.raises(CallCapError, match="6 already made"):
+        read(the_chunks(5), QUESTION, client, spec, trace=second)
+
+
+def test_a_resumed_run_that_spent_its_limit_may_still_be_read_back(tmp_path: Path) -> None:
+    spec, path = (
+        ReadSpec("map_reduce", model="dear-1", max_answer_tokens=100),
+        tmp_path / "run.jsonl",
+    )
+    first = Trace(path=path)
+    read(the_chunks(5), QUESTION, saying(), spec, trace=first)
+    first.close()
+    spent = Governor(max_cost_usd=first.spent_usd)
+    second = Trace(spent, path=path, resume=True)
+    assert read(the_chunks(5), QUESTION, saying(), spec, trace=second).found
+    with pytest.raises(CostCapError, match="already spent"):
+        read(the_chunks(5), QUESTION, saying(), spec, trace=second)
+
+
 def test_without_a_cap_reads_run() -> None:  # readers 171
     trace = Trace(Governor(max_calls=None))
     assert read(the_chunks(5), QUESTION, saying(), "map_reduce", trace=trace).found
@@ -109,6 +142,16 @@ def foreseen(chunks: Chunks, question: str, client: MockClient, spec: ReadSpec) 
     job = make_job(chunks, question, spec, client, Trace())
     found = estimated(job, find_reader(spec.reader), client)
     return found.calls, found.embed_calls
+
+
+def test_an_estimate_is_printed_in_words() -> None:
+    spec = ReadSpec("map_reduce", model="dear-1")
+    job = make_job(the_chunks(5), QUESTION, spec, saying(), Trace())
+    said = str(estimated(job, find_reader("map_reduce"), saying()))
+    assert said.startswith(
+        "<Estimate> map_reduce over 5 chunk(s) with dear-1\n  expected  6 request(s)"
+    )
+    assert "at most" in said.splitlines()[2]
 
 
 def test_embeddings_of_later_rounds_are_foreseen() -> None:  # readers 174

@@ -20,7 +20,7 @@ from harness_core import (
 from harness_core.errors import EmptyChunksError
 from harness_core.messages import SENTINEL
 from tests.support.oracle import Oracle
-from tests.support.reading import QUESTION, cut, labels, prompt, saying, the_chunks
+from tests.support.reading import QUESTION, cut_off, labels, prompt_of, saying, the_chunks
 
 READERS = [row["name"] for row in list_readers()]
 GENERAL = [name for name in READERS if name not in ("screen", "extract")]
@@ -199,14 +199,14 @@ def test_an_earlier_reply_that_was_cut_makes_a_whole_answer_partial(
 
 
 def test_the_answer_itself_may_be_the_reply_that_was_cut() -> None:
-    answer = read(the_chunks(), QUESTION, saying(other=cut("Revenue was")), "stuff")
+    answer = read(the_chunks(), QUESTION, saying(other=cut_off("Revenue was")), "stuff")
     assert (answer.answer, answer.partial) == ("Revenue was", True)
     assert answer.notes["truncated_calls"] == 1
     assert answer.evidence
 
 
 def test_chunks_whose_not_found_was_cut_make_the_answer_partial() -> None:
-    client = saying(map_answer=cut(SENTINEL))
+    client = saying(map_answer=cut_off(SENTINEL))
     answer = read(the_chunks(2), QUESTION, client, "map_reduce")
     assert (answer.found, answer.partial, answer.notes["truncated_calls"]) == (False, True, 2)
 
@@ -243,7 +243,7 @@ def test_map_reduce_names_premises_that_chunks_contradict() -> None:
     answer = read(the_chunks(3), QUESTION, client, ReadSpec("map_reduce", premise=True))
     assert (answer.answer, answer.premise) == ("It fell.", "It fell.")
     assert answer.notes["premise_chunks"] == [2]
-    assert "FALSE_PREMISE: Revenue fell." in prompt(client, 3)
+    assert "FALSE_PREMISE: Revenue fell." in prompt_of(client, 3)
     assert not answer.partial
     step = next(step for step in answer.trace.steps if step.label == "read.premise")
     assert step.detail == {"contradicted": True, "premise": "It fell."}

@@ -10,7 +10,7 @@ from harness_core import ReadSpec, list_readers, new_chunks, read, register_mode
 from harness_core.fences import fence
 from harness_core.models.tokenizers import count_tokens
 from harness_core.reading.prompts import Voice, rendered
-from tests.support.reading import QUESTION, labels, prompt, saying, the_chunks
+from tests.support.reading import QUESTION, labels, prompt_of, saying, the_chunks
 
 
 def test_each_way_of_reading_asks_for_something_else() -> None:  # readers 20
@@ -26,7 +26,7 @@ def test_only_refine_carries_its_draft_along() -> None:  # readers 21
     for reader, carried in (("refine", True), ("map_reduce", False)):
         client = saying(other="A draft of a kind.")
         read(the_chunks(4), QUESTION, client, reader)
-        assert ("A draft of a kind." in prompt(client, 2)) is carried
+        assert ("A draft of a kind." in prompt_of(client, 2)) is carried
 
 
 @pytest.mark.parametrize("reader", ["stuff", "retrieve", "map_reduce"])
@@ -90,7 +90,7 @@ def test_the_prompt_shows_the_text_and_the_evidence_the_document_s_own() -> None
     client = saying()
     chunks = new_chunks(["From a report on quays. Stone was laid."], source_text="Stone was laid.")
     answer = read(chunks, QUESTION, client, "stuff")
-    assert "From a report on quays." in prompt(client, 0)
+    assert "From a report on quays." in prompt_of(client, 0)
     assert [row.text for row in answer.evidence] == ["Stone was laid."]
 
 

@@ -23,7 +23,7 @@ from harness_core.errors import (
     NoEmbeddingsWarning,
     ReplayNoEmbeddingsWarning,
 )
-from tests.support.reading import QUESTION, prompt, saying
+from tests.support.reading import QUESTION, prompt_of, saying
 
 TEXTS = [
     "Mitochondria make energy for the cell, and a cell has many of them.",
@@ -86,7 +86,7 @@ def test_the_prompt_shows_the_chunks_in_the_order_told(
 ) -> None:  # readers 72
     client = saying()
     answer = read(chunks, QUESTION, client, ReadSpec("retrieve", top_k=4, context_order=order))
-    text = prompt(client, 0)
+    text = prompt_of(client, 0)
     places = [text.index(f"[chunk {number}]\n") for number in answer.chunks_used]
     assert places == sorted(places)
     assert [row.chunk_id for row in answer.evidence] == answer.chunks_used

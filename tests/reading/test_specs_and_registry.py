@@ -34,7 +34,7 @@ from harness_core.flows.ask import ask
 from harness_core.flows.types import Flow
 from harness_core.reading.job import Job
 from harness_core.recipes import as_recipe
-from tests.support.reading import QUESTION, labels, prompt, saying, the_chunks
+from tests.support.reading import QUESTION, labels, prompt_of, saying, the_chunks
 
 
 def longest(job: Job) -> Flow[Answer]:
@@ -247,4 +247,4 @@ def test_instructions_go_into_answering_prompts_below_the_rules() -> None:
     for number in range(3):
         system = client.calls()[number].messages[0].content
         assert system.index("NOT_IN_DOCUMENT") < system.index("Answer in French.")
-    assert "Answer in French." in prompt(client, 2)
+    assert "Answer in French." in prompt_of(client, 2)

@@ -22,7 +22,9 @@ def chat_model() -> Any:
 
     url: Any = os.environ["LIVE_SERVER_URL"]
     key: Any = "none"
-    return ChatOpenAI(model=MODEL, base_url=url, api_key=key, temperature=0, max_completion_tokens=24)
+    return ChatOpenAI(
+        model=MODEL, base_url=url, api_key=key, temperature=0, max_completion_tokens=24
+    )
 
 
 def llm() -> Any:

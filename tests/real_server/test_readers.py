@@ -1,4 +1,4 @@
-"""Every reader over two pieces of the bundled report, as a real small model answered; and what it taught.
+"""Every reader over two pieces of the bundled report, as a small real model answered.
 
 Recorded against llama.cpp's server with Gemma 3 270M (``make live``); replayed everywhere else.
 """
@@ -58,7 +58,9 @@ def test_a_reader_ends_with_an_answer_on_a_model_that_hardly_follows(
     harness_recording: HarnessRecording, reader: str
 ) -> None:
     client = harness_recording.client(make)
-    report = segment(ingest(example_document("md")), SegmentSpec(method="paragraph", max_tokens=150))
+    report = segment(
+        ingest(example_document("md")), SegmentSpec(method="paragraph", max_tokens=150)
+    )
     chunks = new_chunks([chunk.text for chunk in report if "Dunlin" in chunk.text][:2])
     spec = ReadSpec(
         reader, max_answer_tokens=24, max_chunk_tokens=24, max_summary_tokens=24, max_rounds=2,

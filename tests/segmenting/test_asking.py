@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness_core.client import BaseClient
 from harness_core.errors import SegmentFallbackWarning
 from harness_core.flows.types import Flow, Work
-from harness_core.messages import BaseClient, Reply, Request
+from harness_core.messages import Reply, Request
 from harness_core.models import count_tokens
 from harness_core.ranking.vectors import Vectors
 from harness_core.segmenting import segment_flow

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from harness_core.client import BaseClient
 from harness_core.documents.types import Chunks, Document
 from harness_core.errors import (
     BadSettingError,
@@ -17,7 +18,7 @@ from harness_core.errors import (
 )
 from harness_core.flows.ask import ask
 from harness_core.flows.types import Flow, Work
-from harness_core.messages import BaseClient, Message, Reply, Request
+from harness_core.messages import Message, Reply, Request
 from harness_core.models import set_tokenizer
 from harness_core.segmenting import (
     SegmentJob,

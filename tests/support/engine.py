@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 
+from harness_core.client import BaseClient, OnText
 from harness_core.collections import (
     Collection,
     Collections,
@@ -21,7 +22,7 @@ from harness_core.collections import (
     Namespace,
     in_this_process,
 )
-from harness_core.messages import BaseClient, OnText, Reply, Request, Usage
+from harness_core.messages import Reply, Request, Usage
 from harness_integrations.engine.service.app import ServiceApp
 from harness_integrations.engine.service.serving import running
 from harness_integrations.engine.service.settings import ServiceSettings
@@ -30,7 +31,7 @@ Write = Callable[[Request], str]
 
 DOCS = {
     "/incident.txt": "The database timeout was caused by an exhausted connection pool.",
-    "/naive.txt": "na\u00efve \U0001f600 fa\u00e7ade. The harbour bridge was painted green in 1931.",
+    "/naive.txt": "na\u00efve \U0001f600 fa\u00e7ade. The harbour bridge became green in 1931.",
     "/plan.md": "# Plan\n\nThe next audit of the harbour takes place in May.",
 }
 SECURE = {

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness_core import BaseClient, ReadSpec, Reply, Request, list_readers
+from harness_core.client import OnText
 from harness_core.fences import fence
-from harness_core.messages import Message, OnText
+from harness_core.messages import Message
 
 MARK = "zqx"
 """Stands in every hostile text and nowhere else, to tell where such text went."""

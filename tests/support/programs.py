@@ -22,12 +22,13 @@ from harness_core.calls.exchange import governed
 from harness_core.calls.governor import Governor
 from harness_core.calls.run import Run
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient, OnText
 from harness_core.config import override
 from harness_core.errors import AuthError
 from harness_core.flows import sync, tasks
 from harness_core.flows.ask import ask_all
 from harness_core.flows.types import Flow
-from harness_core.messages import BaseClient, Message, OnText, Reply, Request, Usage
+from harness_core.messages import Message, Reply, Request, Usage
 from harness_core.models import register_model, unregister_model
 
 # --- programs -----------------------------------------------------------------------------------

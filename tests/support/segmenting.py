@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from harness_core.client import Client
 from harness_core.documents.types import Block, Chunks, Document, Page
 from harness_core.flows.types import Flow, Pause, Work
-from harness_core.messages import Client, Reply, Request
+from harness_core.messages import Reply, Request
 from harness_core.segmenting import SegmentSpec, segment_flow
 
 T = TypeVar("T")

@@ -4,9 +4,10 @@ from typing import assert_type
 
 from harness_core.calls.api import acall, arun_flow, call, run_flow
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient, Client
 from harness_core.flows.ask import ask, ask_all, ask_vectors, together
 from harness_core.flows.types import Flow
-from harness_core.messages import BaseClient, Client, Embeddings, Reply, Request, Texts
+from harness_core.messages import Embeddings, Reply, Request, Texts
 
 
 def reader(request: Request, texts: Texts) -> Flow[str]:

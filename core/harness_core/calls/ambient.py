@@ -11,11 +11,6 @@ from harness_core.errors import BadSettingError, RequestRefused
 _ambient: ContextVar[Trace | None] = ContextVar("ambient", default=None)
 
 
-def ambient_trace() -> Trace | None:
-    """The trace of the ``governed_run`` this code runs in, if any."""
-    return _ambient.get()
-
-
 def trace_for(trace: Trace | None = None, governor: Governor | None = None) -> Trace | None:
     """The trace a request belongs to, in order; None when none was named anywhere.
 

@@ -8,16 +8,15 @@ from harness_core.calls.exchange import exchange, governed
 from harness_core.calls.progress import OnProgress
 from harness_core.calls.run import Run
 from harness_core.calls.trace import Trace
+from harness_core.client import Client, OnText
 from harness_core.config import setting
 from harness_core.errors import BadSettingError
 from harness_core.flows import sync, tasks
 from harness_core.flows.streaming import HeldBack
 from harness_core.flows.types import Drive, Flow, T
 from harness_core.messages import (
-    Client,
     Embeddings,
     JsonReply,
-    OnText,
     Outcome,
     Reply,
     Request,

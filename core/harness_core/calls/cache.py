@@ -13,9 +13,10 @@ from typing import Any, Self, TypeVar
 
 import orjson
 
+from harness_core.client import Codec
 from harness_core.config import setting
 from harness_core.errors import BadSettingError, CacheError, CacheWarning, warn
-from harness_core.messages import Codec, Reply, Usage, normalised_finish, parse_json
+from harness_core.messages import Reply, Usage, normalised_finish, parse_json
 
 T = TypeVar("T")
 

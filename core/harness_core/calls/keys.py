@@ -11,7 +11,8 @@ from typing import Any
 
 import orjson
 
-from harness_core.messages import Client, Request, Texts
+from harness_core.client import Client
+from harness_core.messages import Request, Texts
 
 REPLAY_TAG = b"harness-replay-1\n"
 CACHE_TAG = b"harness-cache-1\n"

@@ -11,6 +11,7 @@ from harness_core.calls import keys
 from harness_core.calls.governor import Limits
 from harness_core.calls.ledger import Demand
 from harness_core.calls.steps import public_url
+from harness_core.client import Client
 from harness_core.config import read_number, setting
 from harness_core.errors import (
     BadSettingError,
@@ -18,7 +19,7 @@ from harness_core.errors import (
     EffortUnknownWarning,
     warn,
 )
-from harness_core.messages import Client, Request, Texts
+from harness_core.messages import Request, Texts
 from harness_core.models.prices import bound
 from harness_core.models.registry import ModelInfo, model_info
 from harness_core.models.tokenizers import count_tokens, upper_bytes

@@ -13,20 +13,14 @@ from harness_core.calls.prepare import Call
 from harness_core.calls.recording import Recording
 from harness_core.calls.steps import Step
 from harness_core.calls.trace import Trace
+from harness_core.client import BaseClient, Codec
 from harness_core.errors import (
     ReplayEmptyError,
     ReplayUnreadableError,
     SourceNotFoundError,
     TraceError,
 )
-from harness_core.messages import (
-    BaseClient,
-    Codec,
-    Embeddings,
-    Reply,
-    Request,
-    normalised_finish,
-)
+from harness_core.messages import Embeddings, Reply, Request, normalised_finish
 from harness_core.ranking.embedders import is_deterministic
 
 

@@ -14,17 +14,11 @@ from harness_core.calls.replay import replayed_reply, replayed_vectors
 from harness_core.calls.settle import NOTHING, bound_usage
 from harness_core.calls.steps import Step, now
 from harness_core.calls.trace import Slot, Trace
+from harness_core.client import Client
 from harness_core.errors import AuthError, RequestRefused
 from harness_core.flows.streaming import ABANDONED
 from harness_core.flows.types import Inside, inside
-from harness_core.messages import (
-    Client,
-    Embeddings,
-    Outcome,
-    Reply,
-    Request,
-    normalised_finish,
-)
+from harness_core.messages import Embeddings, Outcome, Reply, Request, normalised_finish
 
 _issues = itertools.count()
 

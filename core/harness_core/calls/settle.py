@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from harness_core.calls.prepare import Call
+from harness_core.client import Client
 from harness_core.flows.streaming import ABANDONED
-from harness_core.messages import Client, Embeddings, Outcome, Reply, Usage
+from harness_core.messages import Embeddings, Outcome, Reply, Usage
 from harness_core.models.prices import price
 from harness_core.models.tokenizers import count_tokens, provenance
 

@@ -94,6 +94,13 @@ class Resumable:
                 asked = (step.replay_key, "", str(step.draw_index))
                 self._waiting.setdefault(asked, []).append(step)
 
+    def left(self) -> tuple[int, int]:
+        """The requests that nobody took over yet, and what they cost (pico-dollars)."""
+        with self._lock:
+            steps = [step for listed in self._waiting.values() for step in listed if not step.local]
+        counts = [step.counts() for step in steps]
+        return len(steps), sum(one.get("spent", 0) + one.get("replayed", 0) for one in counts)
+
     def request(self, replay_key: str, draw_index: int) -> Step | None:
         """The step that answers a request already."""
         return self._taken(replay_key, "", str(draw_index)) if self._waiting else None

@@ -385,6 +385,13 @@ class Trace:
         """The step that already answers this request in a resumed run; each is taken once."""
         return self._resumable.request(replay_key, draw_index)
 
+    def to_take_over(self) -> tuple[int, int]:
+        """Requests of a resumed run that still wait to be asked again, and what they cost (pico).
+
+        They are counted already: who looks ahead may not count them twice.
+        """
+        return self._resumable.left()
+
     def close(self) -> None:
         """Close the journal; the trace stays readable."""
         if self.journal is not None:

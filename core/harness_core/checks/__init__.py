@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness_core.checks.citations import Citations, citation_label, cited
+    from harness_core.checks.citations import Citations, cited
     from harness_core.checks.premise import is_bare_premise, is_none_reply, read_premise
     from harness_core.checks.quotations import QuoteCheck, is_verbatim, verify_quotation
     from harness_core.checks.sources import Source
@@ -15,7 +15,6 @@ __all__ = [
     "QuoteCheck",
     "Source",
     "carries_value",
-    "citation_label",
     "cited",
     "is_bare_premise",
     "is_none_reply",
@@ -29,7 +28,6 @@ _HOMES = {
     "QuoteCheck": "quotations",
     "Source": "sources",
     "carries_value": "values",
-    "citation_label": "citations",
     "cited": "citations",
     "is_bare_premise": "premise",
     "is_none_reply": "premise",

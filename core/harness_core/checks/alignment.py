@@ -171,13 +171,13 @@ def _cost(piece: str, start: int, stop: int, instead: str) -> float:
         for j in range(1, len(instead) + 1):
             same = here[i - 1] == instead[j - 1]
             best = min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (not same))
-            row.append(min([best, *_misread(rows, row, here[:i], instead[:j], (left, right))]))
+            row.append(min([best, *_misread(rows, here[:i], instead[:j], (left, right))]))
         rows.append(row)
     return rows[-1][-1]
 
 
 def _misread(
-    rows: list[list[float]], row: list[float], here: str, there: str, sides: tuple[bool, bool]
+    rows: list[list[float]], here: str, there: str, sides: tuple[bool, bool]
 ) -> Iterator[float]:
     """What it costs when the last letters of one are the last of the other misread."""
     for m, n in ((1, 1), (1, 2), (2, 1)):

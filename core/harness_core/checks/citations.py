@@ -1,7 +1,7 @@
 """Which numbered excerpts a text cites, as in ``[chunk 3]`` or ``[chunks 1, 2 and 5-7, p. 4]``."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -38,13 +38,6 @@ def cited(text: str, word: str = "chunk") -> Citations:
         else:
             ids.update(dict.fromkeys(_ids(marked["ids"])))
     return Citations(ids=tuple(ids), unparsed=tuple(unparsed))
-
-
-def citation_label(ids: Iterable[int], word: str = "chunk") -> str:
-    """The marker that cites ``ids``: each is listed, whatever their number."""
-    listed = list(ids)
-    plural = {"study": "studies"}.get(word, f"{word}s")
-    return f"[{word if len(listed) == 1 else plural} {', '.join(map(str, listed))}]"
 
 
 @cache

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from anyio.to_thread import run_sync
 
+from harness_core.client import BaseClient, OnText
 from harness_core.clients._handler_replies import as_embeddings, as_reply
 from harness_core.errors import (
     AuthError,
@@ -15,7 +16,7 @@ from harness_core.errors import (
     ReplayMissError,
     TraceError,
 )
-from harness_core.messages import BaseClient, Embeddings, OnText, Reply, Request, Texts
+from harness_core.messages import Embeddings, Reply, Request, Texts
 
 Handler: TypeAlias = Callable[[Any, dict[str, Any]], Any]
 
@@ -53,7 +54,7 @@ class Function:
             return self.call(given, params)
         except STOPPING:
             raise
-        except Exception as error:  # whatever it is, it is its request's alone
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is its request's alone
             return error
 
     def sync_outcome(self, given: Any, params: dict[str, Any]) -> Any:
@@ -81,7 +82,7 @@ class Function:
             return await result if inspect.isawaitable(result) else result
         except STOPPING:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the same
             return error
 
 

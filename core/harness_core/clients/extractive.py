@@ -8,11 +8,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from harness_core.client import BaseClient, OnText
 from harness_core.clients.extracts.fields import filled, read_fields
 from harness_core.clients.extracts.matching import ENOUGH, Match, matches, told
 from harness_core.clients.extracts.units import Unit, units
 from harness_core.clients.extracts.words import content
-from harness_core.messages import SENTINEL, BaseClient, OnText, Reply, Request, Task
+from harness_core.messages import SENTINEL, Reply, Request, Task
 
 MODEL = "extractive"
 NOTHING = "NONE"

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import anyio
 import anyio.lowlevel
 
+from harness_core.client import BaseClient, OnText
 from harness_core.clients.wire.bodies import chat_body, responses_body
 from harness_core.clients.wire.credentials import (
     Headers,
@@ -38,7 +39,7 @@ from harness_core.clients.wire.streams import events_of
 from harness_core.config import checked, setting
 from harness_core.errors import BadKeyError, BadSettingError, MissingDepError
 from harness_core.flows.types import Pause
-from harness_core.messages import BaseClient, Embeddings, OnText, Reply, Request, Texts
+from harness_core.messages import Embeddings, Reply, Request, Texts
 
 if TYPE_CHECKING:
     import httpx

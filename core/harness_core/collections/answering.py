@@ -9,10 +9,11 @@ from typing import Any
 
 from harness_core.answer import Answer
 from harness_core.calls.trace import Trace
+from harness_core.client import Client
 from harness_core.collections.contract import AnswerRequest, PageRange, Source, Span
 from harness_core.collections.deadlines import Deadline
 from harness_core.collections.efforts import VERSION, Plan
-from harness_core.collections.failures import unavailable
+from harness_core.collections.failures import unavailable, was_kept
 from harness_core.collections.history import (
     conversation_of,
     rewriting,
@@ -27,7 +28,6 @@ from harness_core.documents.types import Chunk, Chunks
 from harness_core.errors import HarnessWarning
 from harness_core.flows.ask import ask, work
 from harness_core.flows.types import Flow
-from harness_core.messages import Client
 from harness_core.models.tokenizers import count_tokens
 from harness_core.reading.flow import read_flow
 
@@ -71,8 +71,8 @@ class Pass:
         answer = None
         if found:
             answer = yield from self._read(query, conversation, labels)
-            if not answer.found and (why := unavailable(answer, self.trace, self.deadline)):
-                raise why
+            if was_kept(answer):
+                raise unavailable(self.trace, self.deadline)
         return concluded(self, labels, answer, described)
 
     def _described(self) -> Flow[str | None]:
@@ -81,10 +81,7 @@ class Pass:
         model = self.client.model if self.vision is None else self.vision.model
         reply = yield from ask(self.picture.request(model))
         if not reply.usable:
-            answer = Answer(answer="", reader="", question="", notes={"error": reply.error})
-            why = unavailable(answer, self.trace, self.deadline)
-            assert why is not None  # noqa: S101 - an error is noted
-            raise why
+            raise unavailable(self.trace, self.deadline)
         return visible(without_markers(reply.text.strip()))[:DESCRIPTION_CHARS]
 
     def _search_line(self, query: str, conversation: str | None) -> Flow[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from harness_core.calls.replay import ReplayClient
 from harness_core.calls.trace import Trace
+from harness_core.client import Client
 from harness_core.collections.access import check_principals, check_state
 from harness_core.collections.answering import Outcome, Pass
 from harness_core.collections.contract import (
@@ -33,7 +34,6 @@ from harness_core.collections.store import (
     Store,
 )
 from harness_core.errors import HarnessError, recording_warnings
-from harness_core.messages import Client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

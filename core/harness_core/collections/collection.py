@@ -111,7 +111,7 @@ class Collection:
         added = self._engine.store.add_file(
             self.id,
             path=named,
-            content_type=content_type_of(named, content_type),
+            content_type=content_type_of(named, content_type, text=isinstance(content, str)),
             data=data,
             metadata=checked_metadata(metadata),
             principals=checked_grants(principals),

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Final
 
+from harness_core.client import BaseClient, Client, OnText
 from harness_core.collections.images import Picture
-from harness_core.messages import BaseClient, Client, OnText, Reply, Request
+from harness_core.messages import Reply, Request
 
 REASON: Final = "deadline"
 

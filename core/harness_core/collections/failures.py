@@ -21,12 +21,13 @@ RETRY_SECONDS: Final = 5
 _OUR_LIMITS: Final = ("calls", "cost", "tokens", "output")
 
 
-def unavailable(
-    answer: Answer, trace: Trace, deadline: Deadline
-) -> TemporarilyUnavailableError | None:
-    """Why this answer is none; None where the model said that there is none."""
-    if not answer.notes.get("error") and not answer.notes.get("stop_reason"):
-        return None
+def was_kept(answer: Answer) -> bool:
+    """Whether there is no answer because a request failed or was not sent."""
+    return not answer.found and bool(answer.notes.get("error") or answer.notes.get("stop_reason"))
+
+
+def unavailable(trace: Trace, deadline: Deadline) -> TemporarilyUnavailableError:
+    """Why the last request that failed did so."""
     if deadline.passed:
         return TemporarilyUnavailableError("deadline", retryable=True, retry_after=RETRY_SECONDS)
     if trace.refusals and (reason := trace.refusals[-1].reason):

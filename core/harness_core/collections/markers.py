@@ -16,14 +16,14 @@ from harness_core.ranking.terms import terms
 
 _MARKER = re.compile(r" ?\[\[\s{0,9}SRC\s{0,9}:[^\[\]]{0,40}\]{1,2}", re.IGNORECASE)
 _OPENING = re.compile(r"\[\[(?=\s*SRC\s*:)", re.IGNORECASE)
-_LABEL = re.compile(r"\[chunks?\s[^\[\]]{0,400}(?:\]|(?=\[)|\Z)", re.IGNORECASE)
-_PLACED = re.compile(r"\s*\x00(\d+)\x00")
-_RUN = re.compile(r"(?:\s*\x00\d+\x00)+")
-_AFTER_STOP = re.compile(r"([.!?\u3002\uff01\uff1f\u2026]+)((?:\s*\x00\d+\x00)+)(?=\s|\Z)")
+_LABEL = re.compile(r"[ \t]?\[chunks?\s[^\[\]]{0,400}(?:\]|(?=\[)|\Z)", re.IGNORECASE)
+_PLACED = re.compile(r"\x00(\d+)\x00")
+_RUN = re.compile(r"(?:[ \t]*\x00\d+\x00)+")
+_AFTER_STOP = re.compile(r"([.!?\u3002\uff01\uff1f\u2026]+)((?:[ \t]*\x00\d+\x00)+)(?=\s|\Z)")
 _IMAGE = re.compile(
-    r"!\[[^\[\]]{0,400}\]\([^()\s]{0,2000}[^()]{0,400}\)|<img\b[^<>]{0,2000}>", re.I
+    r"[ \t]?!\[[^\[\]]{0,400}\]\([^()\s]{0,2000}[^()]{0,400}\)|[ \t]?<img\b[^<>]{0,2000}>", re.I
 )
-_AUTOLINK = re.compile(r"<(https?://[^<>\s]{1,2000})>", re.IGNORECASE)
+_AUTOLINK = re.compile(r"[ \t]?<(https?://[^<>\s]{1,2000})>", re.IGNORECASE)
 _URL = re.compile(r"https?://[^\s\"'<>()]{1,2000}", re.IGNORECASE)
 _ENOUGH: Final = 0.7  # of a sentence's words in one excerpt, for it to be marked by repair
 
@@ -58,13 +58,13 @@ def marked(text: str, excerpts: Mapping[int, str]) -> Marked:
         unknown += len(citations.ids) - len(known) + len(citations.unparsed)
         return "".join(f"\0{one}\0" for one in known)
 
-    labelled = _tidied(_LABEL.sub(placed, plain))
+    labelled = _before_stops(_LABEL.sub(placed, plain))
     repaired = uncited = 0
     if not _PLACED.search(labelled):
         labelled, repaired, uncited = _repaired(labelled, excerpts)
     order = tuple(dict.fromkeys(int(found[1]) for found in _PLACED.finditer(labelled)))
     numbers = {one: place for place, one in enumerate(order, 1)}
-    said = _RUN.sub(lambda run: _markers(run[0], numbers), labelled)
+    said = _RUN.sub(lambda run: _markers(run, numbers), labelled)
     return Marked(
         text=said.strip(), order=order, unknown=unknown, removed=removed, repaired=repaired,
         uncited=uncited,
@@ -76,15 +76,16 @@ def ref(number: int) -> str:
     return f"SRC:{number:04d}"
 
 
-def _markers(run: str, numbers: Mapping[int, int]) -> str:
-    each = dict.fromkeys(int(found[1]) for found in _PLACED.finditer(run))
-    return " " + "".join(f"[[{ref(numbers[one])}]]" for one in each)
+def _markers(run: re.Match[str], numbers: Mapping[int, int]) -> str:
+    """The markers of labels in a row, a blank before them unless they begin a line."""
+    each = dict.fromkeys(int(found[1]) for found in _PLACED.finditer(run[0]))
+    begins = run.start() == 0 or run.string[run.start() - 1] == "\n"
+    return ("" if begins else " ") + "".join(f"[[{ref(numbers[one])}]]" for one in each)
 
 
-def _tidied(text: str) -> str:
-    """Labels before the sentence's stop, and no blanks where one was dropped."""
-    moved = _AFTER_STOP.sub(lambda found: found[2] + found[1], text)
-    return re.sub(r"[ \t]+([.,;:!?])", r"\1", re.sub(r"[ \t]{2,}", " ", moved))
+def _before_stops(text: str) -> str:
+    """Labels after a sentence's stop put before it."""
+    return _AFTER_STOP.sub(lambda found: found[2] + found[1], text)
 
 
 def _without_links(text: str, excerpts: Iterable[str]) -> tuple[str, int]:
@@ -116,7 +117,7 @@ def _repaired(text: str, excerpts: Mapping[int, str]) -> tuple[str, int, int]:
             repaired += 1
             said.append(f"\0{found}\0")
     said.append(text[end:])
-    return _tidied("".join(said)), repaired, uncited
+    return _before_stops("".join(said)), repaired, uncited
 
 
 def _support(sentence: str, excerpts: Mapping[int, str]) -> int | None:

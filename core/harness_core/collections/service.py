@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 
+from harness_core.client import Client
 from harness_core.collections.asking import Engine
 from harness_core.collections.collection import Collection
 from harness_core.collections.deadlines import Budgets
@@ -29,7 +30,6 @@ from harness_core.collections.store import (
     Store,
 )
 from harness_core.errors import HarnessError
-from harness_core.messages import Client
 
 
 class Collections:

@@ -66,13 +66,16 @@ class Comparison:
         return [columns, *([_shown(name, row[name]) for name in columns] for row in self.table)]
 
     def _said(self, most: int) -> dict[str, str]:
-        """What each recipe answered, and the error it met."""
+        """What each recipe answered, and the error it met or why it is partial."""
         errors = {row["recipe"]: row["error"] for row in self.table}
-        return {
-            name: _line(answer.wording(), most)
-            + (f" [error: {_line(errors[name], most)}]" if errors[name] else "")
-            for name, answer in self.answers.items()
-        }
+        said = {}
+        for name, answer in self.answers.items():
+            said[name] = _line(answer.wording(), most)
+            if errors[name]:
+                said[name] += f" [error: {_line(errors[name], most)}]"
+            elif answer.partial:
+                said[name] += f" [partial: {_line('; '.join(answer.reasons()), most)}]"
+        return said
 
 
 def row_of(leg: Leg, answer: Answer, judge: Judge | None, *, premise: bool) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from harness_core.calls.replay import ReplayClient
 from harness_core.calls.run import Run
 from harness_core.calls.steps import Step
 from harness_core.calls.trace import Trace
+from harness_core.client import Client
 from harness_core.comparison.judging import Correct, Judge, judge_of
 from harness_core.comparison.legs import Entry, Leg, entries
 from harness_core.comparison.result import Comparison, row_of
@@ -37,7 +38,7 @@ from harness_core.errors import (
 )
 from harness_core.flows import sync, tasks
 from harness_core.flows.types import Drive, Flow, Work
-from harness_core.messages import SENTINEL, Client
+from harness_core.messages import SENTINEL
 from harness_core.pipeline import checked_client, finish, recorder, segmented, width_of
 from harness_core.reading.flow import checked_question, read_flow
 from harness_core.reading.preflight import may_cost_nothing

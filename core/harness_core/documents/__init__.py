@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         register_extractor,
     )
     from harness_core.documents.ingestion import ingest
-    from harness_core.documents.sources import source_label
     from harness_core.documents.spec import IngestSpec
 
 __all__ = [
@@ -30,7 +29,6 @@ __all__ = [
     "list_extractors",
     "register_cleaner",
     "register_extractor",
-    "source_label",
 ]
 
 _HOMES = {
@@ -42,7 +40,6 @@ _HOMES = {
     "list_extractors": "extractors.registry",
     "register_cleaner": "cleaning.registry",
     "register_extractor": "extractors.registry",
-    "source_label": "sources",
 }
 
 

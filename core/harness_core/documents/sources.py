@@ -19,7 +19,6 @@ from harness_core.messages import clean_text
 INLINE: Final = "<inline text>"
 
 _LONGEST: Final = 4096  # bytes of a string that may be a path or an address
-_LONGEST_NAME: Final = 1000
 _EXTENSION = re.compile(r"\.([^\W_]+)\Z")
 _LIKE_A_PATH = re.compile(r"[^\n]*[/\\][^\n]*\.[A-Za-z][A-Za-z0-9]{0,5}\Z")
 _WIDE_SPACE = re.compile(r"[ \t]{2}")
@@ -56,18 +55,6 @@ def locate(source: Any) -> Source:
     raise UnsupportedFormatError(
         f"a source is a path, a web address, text or a list of texts, not {type(source).__name__}"
     )
-
-
-def source_label(source: Any) -> str:
-    """How traces and messages call a source: a file's name, a shown address, ``<inline text>``."""
-    if isinstance(source, os.PathLike):
-        return Path(source).name
-    if not isinstance(source, str):
-        return INLINE
-    if _is_short(source) and (address := as_address(source)):
-        return shown(address)
-    named = len(_bytes(source)) < _LONGEST_NAME and "\n" not in source and source
-    return Path(source).name if named and os.path.isfile(source) else INLINE
 
 
 def extractor_of(path: Path, forced: str | None) -> Extractor:

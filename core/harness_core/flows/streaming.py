@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import Any, Final, Protocol, runtime_checkable
 
 from harness_core.answer import is_not_found
+from harness_core.client import OnText
 from harness_core.flows.interrupts import interrupts
 from harness_core.flows.sync import Driver, being_inside
 from harness_core.flows.tasks import AsyncDriver
 from harness_core.flows.types import Drive, Send
-from harness_core.messages import SENTINEL, OnText, Outcome, Reply, Request
+from harness_core.messages import SENTINEL, Outcome, Reply, Request
 
 ABANDONED: Final = "abandoned"
 """Finish reason of a stream that ended early: settled at what is known by then, never cached."""

@@ -9,6 +9,7 @@ from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar, assert_never
 
+from harness_core.client import OnText
 from harness_core.flows.interrupts import Interrupts, interrupts
 from harness_core.flows.types import (
     Admitted,
@@ -24,7 +25,7 @@ from harness_core.flows.types import (
     inside,
 )
 from harness_core.flows.window import Window
-from harness_core.messages import OnText, Outcome, Texts
+from harness_core.messages import Outcome, Texts
 
 T = TypeVar("T")
 

@@ -10,6 +10,7 @@ import anyio
 from anyio import to_thread
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from harness_core.client import OnText
 from harness_core.flows.sync import being_inside
 from harness_core.flows.types import (
     Admitted,
@@ -23,7 +24,7 @@ from harness_core.flows.types import (
     inside,
 )
 from harness_core.flows.window import Window
-from harness_core.messages import OnText, Outcome, Texts
+from harness_core.messages import Outcome, Texts
 
 T = TypeVar("T")
 

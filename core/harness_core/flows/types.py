@@ -9,7 +9,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from harness_core.messages import Asked, Client, Outcome
+from harness_core.client import Client
+from harness_core.messages import Asked, Outcome
 
 T = TypeVar("T")
 

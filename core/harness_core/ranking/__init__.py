@@ -3,7 +3,7 @@
 from harness_core.ranking.bm25 import BM25
 from harness_core.ranking.embedders import embed_texts, list_embedders, register_embedder
 from harness_core.ranking.lexical import lexical_vectors
-from harness_core.ranking.selection import arrange, blend, cosine, select, similarities, spread
+from harness_core.ranking.selection import arrange, blend, select, similarities, spread
 from harness_core.ranking.sentences import sentence_spans
 from harness_core.ranking.vectors import Vectors, flush_embeddings
 
@@ -12,7 +12,6 @@ __all__ = [
     "Vectors",
     "arrange",
     "blend",
-    "cosine",
     "embed_texts",
     "flush_embeddings",
     "lexical_vectors",

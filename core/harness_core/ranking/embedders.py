@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
+from harness_core.client import Client
 from harness_core.config import setting
 from harness_core.errors import (
     AuthError,
@@ -20,7 +21,7 @@ from harness_core.errors import (
 )
 from harness_core.flows.ask import ask_vectors
 from harness_core.flows.types import Flow, Work
-from harness_core.messages import Client, Embeddings, Texts
+from harness_core.messages import Embeddings, Texts
 from harness_core.models import count_tokens, model_info, truncate_tokens
 from harness_core.ranking.lexical import lexical_vectors
 from harness_core.ranking.vectors import Vectors as Vectors
@@ -135,14 +136,15 @@ def embed_texts(
     record: Record | None = None,
     allow: Callable[[str], bool] | None = None,
 ) -> Flow[Vectors]:
-    """One vector per text: by ``embedder``, else the setting, else the one the client prefers,
-    else the client's own (``api``).
+    """One vector per text.
 
-    The client's texts are cut to the model's window less 16 tokens and asked for in batches; what
-    this process has asked for before it does not ask again, unless ``use_cache`` (the setting
-    ``cache_embeddings``) is off. What fails or is refused falls back, with a warning: to lexical
-    vectors, to an error, or to none (an empty matrix). ``allow`` may forbid an embedder by its
-    name, as a replay does. ``record(label, detail)`` notes each cut and the outcome.
+    They are made by ``embedder``, else the setting's, else the one the client prefers, else the
+    client's own (``api``). The client's texts are cut to the model's window less 16 tokens and
+    asked for in batches; what this process has asked for before it does not ask again, unless
+    ``use_cache`` (the setting ``cache_embeddings``) is off. What fails or is refused falls back,
+    with a warning: to lexical vectors, to an error, or to none (an empty matrix). ``allow`` may
+    forbid an embedder by its name, as a replay does. ``record(label, detail)`` notes each cut and
+    the outcome.
 
     Raises:
         EmbedError: no vectors, under ``fallback="error"``.
@@ -228,7 +230,7 @@ def _made(texts: list[str], call: _Call) -> "NDArray[np.float64] | str":
         given = call.embedder.fn(texts, params) if call.embedder.fn else None
     except _STOPS:
         raise
-    except Exception as failure:  # any failure of foreign code is a reason to fall back
+    except Exception as failure:  # noqa: BLE001 - foreign code may fail in any way
         return f"{type(failure).__name__}: {failure}"
     return checked_rows(given, len(texts))
 

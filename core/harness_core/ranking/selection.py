@@ -11,17 +11,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-def cosine(a: "ArrayLike", b: "ArrayLike") -> float:
-    """Cosine of two vectors; 0 where a norm is zero or not finite.
-
-    Raises:
-        DimMismatchError: their lengths differ.
-    """
-    import numpy as np
-
-    return float(similarities(np.atleast_2d(np.asarray(a, dtype=float)), b)[0])
-
-
 def similarities(matrix: "NDArray[np.float64]", vector: "ArrayLike") -> "NDArray[np.float64]":
     """Cosine of each row with one vector; 0 where a norm is zero or not finite.
 

@@ -82,7 +82,7 @@ class MapReduce:
         merged: Merged,
         failed: int,
     ) -> Answer:
-        text, premise = read_merged(job, merged, [v for _, v in useful])
+        text, premise = read_merged(job, merged)
         cut = sum(reply.cut for reply in replies) + merged.truncated_calls
         contradicting = [c.chunk_id for c, v in useful if v.premise is not None]
         faults = failed + merged.failed + merged.truncated + cut

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from harness_core.answer import Answer
 from harness_core.calls.replay import ReplayClient
 from harness_core.calls.trace import Trace
+from harness_core.client import Client
 from harness_core.config import setting
 from harness_core.documents.types import Chunks
 from harness_core.errors import (
@@ -17,7 +18,7 @@ from harness_core.errors import (
     warn,
 )
 from harness_core.flows.types import Flow
-from harness_core.messages import Client, Outcome, clean_text
+from harness_core.messages import Outcome, clean_text
 from harness_core.ranking.embedders import Vectors, embed_texts
 from harness_core.reading.answers import check_row
 from harness_core.reading.job import Job
@@ -208,8 +209,9 @@ def embedding(
 
 def _foresee(trace: Trace, requests: int) -> None:
     most = trace.governor.limits().max_calls
-    if most is not None and trace.calls + requests > most:
-        left = max(most - trace.calls, 0)
+    made = trace.calls - trace.to_take_over()[0]
+    if most is not None and made + requests > most:
+        left = max(most - made, 0)
         warn(CallCapWarning(
             f"{requests} requests are due and the cap of {most} leaves {left}; the rest is not sent"
         ))  # fmt: skip

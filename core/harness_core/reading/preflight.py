@@ -8,8 +8,9 @@ from typing import Any
 
 from harness_core.calls.prepare import REASONING_CAP
 from harness_core.calls.trace import Trace
+from harness_core.client import Client
 from harness_core.errors import CallCapError, CostCapError, UnpricedModelError
-from harness_core.messages import Client, Usage
+from harness_core.messages import Usage
 from harness_core.models.prices import bound, price, usd
 from harness_core.models.registry import ModelInfo, model_info
 from harness_core.models.tokenizers import count_tokens
@@ -45,9 +46,22 @@ class Estimate:
     usd: float | None
     worst_usd: float | None
 
+    def __str__(self) -> str:
+        expected = _need(self.calls, self.tokens_in, self.tokens_out, self.usd)
+        most = _need(self.worst_calls, self.worst_tokens_in, self.worst_tokens_out, self.worst_usd)
+        return (
+            f"<Estimate> {self.reader} over {self.chunks} chunk(s) with {self.model}\n"
+            f"  expected  {expected}\n  at most   {most}"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The estimate as JSON data."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def _need(calls: int, tokens_in: int, tokens_out: int, cost: float | None) -> str:
+    price = "cost unknown" if cost is None else f"${cost:.4f}"
+    return f"{calls} request(s), {tokens_in} in / {tokens_out} out tokens, {price}"
 
 
 def estimated(
@@ -133,12 +147,13 @@ def may_cost_nothing(client: Client) -> bool:
 
 def _check_calls(found: Estimate, trace: Trace) -> None:
     most = trace.governor.limits().max_calls
-    if most is None or trace.calls + found.calls <= most:
+    made = trace.calls - trace.to_take_over()[0]
+    if most is None or made + found.calls <= most:
         return
     embeds = f" ({found.embed_calls} of them for embeddings)" if found.embed_calls else ""
     raise CallCapError(
         f"reader {found.reader!r} over {found.chunks} chunks would need about {found.calls} more "
-        f"requests{embeds} ({trace.calls} already made in this run), above the cap of {most}; use "
+        f"requests{embeds} ({made} already made in this run), above the cap of {most}; use "
         "a larger max_tokens when segmenting (fewer chunks), a top-k reader, or raise max_calls"
     )
 
@@ -151,7 +166,7 @@ def _check_money(
         return
     most = limits.max_cost_usd
     account = trace.ledger.account
-    spent = account.spent + account.replayed
+    spent = account.spent + account.replayed - trace.to_take_over()[1]
     infos = [model_info(model) for model in _models(job)]
     unpriced = [info.id for info in infos if info.input_usd is None and not client.unpriced_ok]
     if unpriced and not limits.allow_unpriced:

@@ -1,7 +1,5 @@
 """Premise verdicts in merges: marked on the way in, read again on the way out."""
 
-from collections.abc import Sequence
-
 from harness_core.checks.premise import read_premise
 from harness_core.reading.job import Job
 from harness_core.reading.merging import Merged
@@ -14,7 +12,7 @@ def as_finding(verdict: Verdict) -> str:
     return verdict.text if verdict.premise is None else f"{FALSE_PREMISE}: {verdict.premise}"
 
 
-def read_merged(job: Job, merged: Merged, verdicts: Sequence[Verdict]) -> tuple[str, str | None]:
+def read_merged(job: Job, merged: Merged) -> tuple[str, str | None]:
     """The text of a merge and the premise verdict in it.
 
     A merge that failed gives its findings joined, which is no verdict: markers are taken out.

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from harness_core.client import Client
 from harness_core.documents.types import Document
 from harness_core.flows.types import Flow
-from harness_core.messages import Client
 from harness_core.segmenting.spec import SegmentSpec
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from harness_core.client import Client
 from harness_core.documents.types import Chunks, Document
 from harness_core.errors import (
     EmptyChunksError,
@@ -13,7 +14,6 @@ from harness_core.errors import (
     warn,
 )
 from harness_core.flows.types import Flow, Work
-from harness_core.messages import Client
 from harness_core.segmenting.chunks import capped, new_chunks
 from harness_core.segmenting.job import Embed, Record, SegmentJob, no_effort, no_record
 from harness_core.segmenting.registry import Segmenter, find_segmenter
@@ -109,7 +109,7 @@ def _listening(flow: Flow[T], heard: list[HarnessWarning]) -> Flow[T]:
             todo = Work(_heard(todo.function, heard))
         try:
             resume, answer = flow.send, (yield todo)
-        except BaseException as error:  # whatever it is, it belongs to the flow
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to the flow
             resume, answer = flow.throw, error
 
 

@@ -88,10 +88,3 @@ async def show_page(call: Call) -> Response:
 @lru_cache
 def _part(name: str) -> bytes:
     return files("harness_integrations.engine.service").joinpath("page", name).read_bytes()
-
-
-async def openapi(call: Call) -> Response:
-    """The OpenAPI document of this service."""
-    from harness_integrations.engine.service.openapi import document
-
-    return reply(await run_sync(document))

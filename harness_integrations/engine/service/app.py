@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from harness_core.collections.faults import NotFoundError
 from harness_integrations.engine.service.calls import Resource, Service
 from harness_integrations.engine.service.envelope import Envelope
+from harness_integrations.engine.service.openapi import OWN_PATH
 from harness_integrations.engine.service.routes import API, COLLECTION, PAGE
 from harness_integrations.engine.service.running import Slots
 from harness_integrations.engine.service.settings import ServiceSettings
@@ -36,7 +37,7 @@ class ServiceApp:
         self._work = work
         routes = [
             Route(path, Resource(self.service, operations, verbs=path == COLLECTION))
-            for path, operations in {**API, **PAGE}.items()
+            for path, operations in {**API, **OWN_PATH, **PAGE}.items()
         ]
         router = Router(routes, redirect_slashes=False, default=_nowhere, lifespan=self._lifespan)
         self._app = Envelope(router)

@@ -2,13 +2,15 @@
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
 import regex
+from anyio.to_thread import run_sync
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
+from starlette.responses import Response
 
 from harness_core.collections.contract import (
     CONTRACT,
@@ -17,8 +19,8 @@ from harness_core.collections.contract import (
     ReadSpansResult,
     SearchResult,
 )
-from harness_integrations.engine.service.calls import Operation
-from harness_integrations.engine.service.routes import API
+from harness_integrations.engine.service.calls import Call, Operation, reply
+from harness_integrations.engine.service.routes import API, Operations
 
 Json = dict[str, Any]
 
@@ -73,6 +75,16 @@ def _tree(name: str, inner: Json) -> Json:
     }
 
 
+async def show(call: Call) -> Response:
+    """The document."""
+    return reply(await run_sync(document))
+
+
+OWN_PATH: Final[Mapping[str, Operations]] = {
+    "/openapi.json": {
+        "GET": Operation(handler=show, permission="open", summary="This document", reply="Open")
+    }
+}
 _CLAUSE: Final[Json] = {"$ref": _SCHEMAS + "FilterClause"}
 _CLAUSES: Final[Json] = {"type": "array", "minItems": 1, "maxItems": 100, "items": _CLAUSE}
 _OWN: Final[dict[str, Json]] = {
@@ -144,7 +156,7 @@ def document() -> Json:
                 **_path_parameters(path),
                 **{method.lower(): _operation(path, method, one) for method, one in ops.items()},
             }
-            for path, ops in API.items()
+            for path, ops in {**API, **OWN_PATH}.items()
         },
         "components": {
             "schemas": _schemas(),

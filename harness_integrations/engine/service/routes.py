@@ -224,11 +224,6 @@ API: Final[Mapping[str, Operations]] = {
             faults=("503",),
         )
     },
-    "/openapi.json": {
-        "GET": Operation(
-            handler=about.openapi, permission="open", summary="This document", reply="Open"
-        )
-    },
 }
 
 PAGE: Final[Mapping[str, Operations]] = {

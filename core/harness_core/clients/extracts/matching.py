@@ -44,7 +44,7 @@ class Question:
     @cached_property
     def names(self) -> list[str]:
         """Stems of capitalised words (the first word aside) and the numbers: all must occur."""
-        found = re.findall(rf"(?<=\S )[A-Z][^\W\d_]+|{_NUMBER.pattern}", self.text)
+        found = re.findall(rf"(?<=\S )[A-Z][^\W_]+|{_NUMBER.pattern}", self.text)
         return stems(" ".join(found))
 
     def wants(self, unit: Unit) -> bool:

@@ -11,6 +11,9 @@ _RULE = re.compile(r"[\s|:+=-]+")
 _ENDED = re.compile(r"[.!?;:,\"\u201d\u00bb)\]]$")
 _NUMBERED = re.compile(r"^(?:[^\W\d_]+ )?[\d.]+")
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_FIGURE = re.compile(r"(?<![^|,;\t])\s*-?\d[\d.]*\s*(?![^|,;\t])")
+_DELIMITER = re.compile(r"[,;\t](?=\S)")
+_CELL = 200  # characters of a table's cell, at the most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +88,29 @@ def _blocks(text: str) -> Iterator[str | list[str]]:
         yield rows
 
 
-def _joined(prose: list[str]) -> Iterator[str]:
+def _joined(prose: list[str]) -> Iterator[str | list[str]]:
     if prose:
-        yield " ".join(prose)
+        yield list(prose) if _are_values(prose) else " ".join(prose)
         prose.clear()
 
 
+def _are_values(lines: list[str]) -> bool:
+    """Whether lines are the rows of a CSV: few words, and as many values in each.
+
+    The first and the last are not looked at: a chunk may begin and end within a row.
+    """
+    inner = lines[1:-1]
+    values = {len(_DELIMITER.findall(line)) + 1 for line in inner}
+    few = all(len(line.split()) <= 3 * max(values) for line in inner)
+    return len(inner) > 1 and len(values) == 1 and max(values) > 1 and few
+
+
 def _is_row(line: str) -> bool:
-    return " | " in line or (line.strip().startswith("|") and line.strip() != "|")
+    """Whether a line is cells; sentences that a cut joined to a row are prose."""
+    if line.strip().startswith("|"):
+        return line.strip() != "|"
+    cells = line.split(" | ")
+    return len(cells) > 1 and max(map(len, cells)) <= _CELL
 
 
 def _is_heading(block: str) -> bool:
@@ -106,9 +124,9 @@ def _is_heading(block: str) -> bool:
 
 def _rows(rows: list[str], source: int | None, around: str) -> Iterator[Unit]:
     rows = [row for row in rows if not _RULE.fullmatch(row)]
-    head = rows[0] if len(rows) > 1 else ""
+    head = rows[0] if len(rows) > 1 and not _FIGURE.search(_YEAR.sub("", rows[0])) else ""
     for number, row in enumerate(rows):
-        if number or _has_figures(row) or len(rows) == 1:
+        if number or not head or _has_figures(row):
             yield Unit(text=row, source=source, head=head if number else "", around=around)
 
 

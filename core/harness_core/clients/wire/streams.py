@@ -4,7 +4,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from harness_core.messages import OnText, clean_text
+from harness_core.client import OnText
+from harness_core.messages import clean_text
 
 
 class Events:

@@ -14,17 +14,18 @@ _TYPES: Final[Mapping[str, str]] = {
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
 }  # fmt: skip
 _EXTENSIONS: Final = {kind: ext for ext, kind in reversed(list(_TYPES.items()))}
+_PLAIN: Final = "text/plain"
 _UNKNOWN: Final = "application/octet-stream"
 
 
-def content_type_of(path: str, given: str | None) -> str:
-    """The content type of a file: as given, or by the end of its path.
+def content_type_of(path: str, given: str | None, *, text: bool = False) -> str:
+    """The content type of a file: as given, or by the end of its path; ``text`` is plain text.
 
     Raises:
         InvalidRequestError: what is given is no content type.
     """
     if given is None:
-        return _TYPES.get(PurePosixPath(path).suffix.lower(), _UNKNOWN)
+        return _TYPES.get(PurePosixPath(path).suffix.lower(), _PLAIN if text else _UNKNOWN)
     plain = given.partition(";")[0].strip().lower()
     if not plain.isascii() or plain.count("/") != 1 or len(plain) > 127 or not plain.isprintable():
         raise InvalidRequestError("the content type is not one", "/content_type")

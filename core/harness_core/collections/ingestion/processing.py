@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -12,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self, TypeAlias
 
-from harness_core.collections.faults import TemporarilyUnavailableError
 from harness_core.collections.ingestion.kinds import disagrees, extension_of
 from harness_core.collections.ingestion.limits import IngestFault, Limits
 from harness_core.collections.store import Claim, Store, TextForm
@@ -20,6 +20,7 @@ from harness_core.collections.store import Claim, Store, TextForm
 Ingestion: TypeAlias = Callable[[Claim, Limits], TextForm]
 """Makes the text form of a claimed file, or raises ``IngestFault``."""
 
+logger = logging.getLogger(__name__)
 _PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TIKTOKEN_CACHE_DIR", "SYSTEMROOT")
 
 
@@ -130,8 +131,10 @@ class Worker:
 
     def _run(self) -> None:
         while not self._closing:
-            with contextlib.suppress(TemporarilyUnavailableError):
+            try:
                 while self._work() and not self._closing:
                     pass
+            except Exception:  # the thread outlives one file; its lease brings the file back
+                logger.exception("a file could not be processed; it is tried again later")
             self._woken.wait(self._every)
             self._woken.clear()

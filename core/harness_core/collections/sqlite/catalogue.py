@@ -60,7 +60,7 @@ class Catalogue:
                 "VALUES (?, ?, ?, ?, ?, ?)",
                 (new_id("col"), namespace_id, name, access, json.dumps(dict(fields)), now_us()),
             )
-            make_index(connection, number)
+            make_index(connection, number, enforced=access == "enforced")
             return collection_info(connection, namespace_id, name)
 
     def collections(self, namespace_id: str) -> list[CollectionInfo]:

@@ -16,10 +16,10 @@ from harness_core.collections.sqlite.catalogue import (
     write_typed,
 )
 from harness_core.collections.sqlite.database import Database
+from harness_core.collections.sqlite.indexing import put_in, take_out, words_of
 from harness_core.collections.sqlite.snapshot import file_info
 from harness_core.collections.store import Claim, Event, FileInfo, TextForm
 from harness_core.collections.times import now_us, shown
-from harness_core.collections.words import indexed
 
 ATTEMPTS: Final = 3
 
@@ -118,25 +118,14 @@ class Files:
 
     def finish(self, claim: Claim, form: TextForm) -> bool:
         """The file's text, pieces and index in one step; older files of its path stop living."""
-        words = [indexed(form.text[piece.start : piece.stop]) for piece in form.pieces]
+        words = words_of(form)
         with self.database.write() as connection:
             row = _claimed(connection, claim)
             if row is None:
                 return False
             file, number = row["id"], row["collection"]
             was_ready = _any_ready(connection, number)
-            connection.execute("INSERT INTO body VALUES (?, ?)", (file, form.text))
-            for piece, tokens in zip(form.pieces, words, strict=True):
-                chunk = connection.execute(
-                    "INSERT INTO chunk(file, start, stop, first_page, last_page, section, words) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (file, piece.start, piece.stop, piece.first_page, piece.last_page,
-                     piece.section, len(tokens)),
-                ).lastrowid  # fmt: skip
-                connection.execute(
-                    f"INSERT INTO fts_{number}(rowid, words) VALUES (?, ?)",  # noqa: S608 - a number
-                    (chunk, " ".join(tokens)),
-                )
+            put_in(connection, number, file, form, words)
             connection.execute(
                 "UPDATE file SET status = 'ready', error = NULL, claim = NULL, lease_us = NULL, "
                 "pieces = ?, words = ?, characters = ? WHERE id = ?",
@@ -247,10 +236,7 @@ def _supersede(connection: sqlite3.Connection, number: int, row: sqlite3.Row) ->
 
 def _delete(connection: sqlite3.Connection, number: int, file: int) -> None:
     row = connection.execute("SELECT * FROM file WHERE id = ?", (file,)).fetchone()
-    connection.execute(
-        f"DELETE FROM fts_{number} WHERE rowid IN (SELECT id FROM chunk WHERE file = ?)",  # noqa: S608 - a number
-        (file,),
-    )
+    take_out(connection, number, file)
     connection.execute("DELETE FROM file WHERE id = ?", (file,))
     _tell(connection, number, "file.deleted", row)
 

@@ -99,16 +99,24 @@ def _require_fts5(connection: sqlite3.Connection) -> None:
         ) from None
 
 
-def make_index(connection: sqlite3.Connection, number: int) -> None:
-    """The index of one collection: no other one's terms are counted in it."""
-    connection.execute(f"CREATE VIRTUAL TABLE fts_{number} USING fts5(words, tokenize='ascii')")
-    for kind in ("row", "instance"):
+def make_index(connection: sqlite3.Connection, number: int, *, enforced: bool) -> None:
+    """The index of one collection: no other one's words are counted in it.
+
+    Under access control it is a list of postings by word and file, so that only visible files are
+    read; otherwise an FTS5 table, with its vocabulary.
+    """
+    if enforced:
         connection.execute(
-            f"CREATE VIRTUAL TABLE {kind}_{number} USING fts5vocab('fts_{number}', '{kind}')"
+            f"CREATE TABLE post_{number}(word TEXT NOT NULL, file INTEGER NOT NULL, "
+            "chunk INTEGER NOT NULL, n INTEGER NOT NULL, length INTEGER NOT NULL, "
+            "PRIMARY KEY(word, file, chunk)) WITHOUT ROWID"
         )
+        return
+    connection.execute(f"CREATE VIRTUAL TABLE fts_{number} USING fts5(words, tokenize='ascii')")
+    connection.execute(f"CREATE VIRTUAL TABLE row_{number} USING fts5vocab('fts_{number}', 'row')")
 
 
 def drop_index(connection: sqlite3.Connection, number: int) -> None:
     """Remove the index of one collection."""
-    for name in ("row", "instance", "fts"):
+    for name in ("row", "fts", "post"):
         connection.execute(f"DROP TABLE IF EXISTS {name}_{number}")

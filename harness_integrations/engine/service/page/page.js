@@ -175,8 +175,12 @@ function answerCard(query, told) {
   const card = made(
     "article", { className: "card answer" }, made("p", { className: "question", textContent: query }), said,
   );
-  if (told.sources.length) {
-    card.append(made("ul", { className: "sources" }, ...told.sources.map((one) => made("li", {}, sourceRow(one)))));
+  const list = (some) => made("ul", { className: "sources" }, ...some.map((one) => made("li", {}, sourceRow(one))));
+  const [cited, others] = [true, false].map((cited) => told.sources.filter((one) => one.cited === cited));
+  if (cited.length) card.append(list(cited));
+  if (others.length) {
+    const title = made("summary", { className: "note", textContent: `Also read: ${others.length}` });
+    card.append(made("details", {}, title, list(others)));
   }
   return card;
 }
@@ -199,7 +203,7 @@ function sourceRow(source) {
     "button", { type: "button" },
     source.cited ? made("b", { textContent: number(source) }) : "",
     made("span", { textContent: source.path.slice(1) }),
-    made("span", { className: "note", textContent: `${place(source.span)}${source.cited ? "" : ", not cited"}` }),
+    made("span", { className: "note", textContent: place(source.span) }),
   );
   button.onclick = () => showPassage(source).catch(complain);
   return button;

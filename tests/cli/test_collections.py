@@ -1,0 +1,115 @@
+"""Collections and the service from the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner, Result
+
+from harness_core.collections import Collections
+from harness_integrations.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bridge.md").write_text("# Bridge\n\nThe harbour bridge was built in 1884.\n")
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+def test_from_a_file_to_an_answer(folder: Path) -> None:
+    assert run("collection", "create", "notes").exit_code == 0
+    added = run("collection", "add", "notes", "bridge.md")
+    assert (added.exit_code, "ready" in added.stdout) == (0, True)
+    asked = run("collection", "ask", "notes", "When was the bridge built?")
+    assert "1884 [[SRC:0001]]" in asked.stdout
+    assert "/bridge.md" in asked.stderr
+    told = json.loads(run("collection", "ask", "notes", "Who built it?", "--json").stdout)
+    assert told["effort"] == "medium"
+
+
+def test_a_broken_file_is_said_and_the_rest_is_kept(folder: Path) -> None:
+    run("collection", "create", "notes")
+    added = run("collection", "add", "notes", "bridge.md", "broken.pdf", "--json")
+    assert added.exit_code == 1
+    assert [one["status"] for one in json.loads(added.stdout)] == ["ready", "failed"]
+
+
+def test_who_may_see_is_asked_for(folder: Path) -> None:
+    run("collection", "create", "notes", "--enforced", "--field", "team=text")
+    run("collection", "add", "notes", "bridge.md", "--principal", "user:ann")
+    words = ("collection", "ask", "notes", "When was the bridge built?")
+    assert run(*words).exit_code == 1
+    assert "1884" in run(*words, "--principal", "user:ann").stdout
+    assert "1884" not in run(*words, "--principal", "user:bob").stdout
+    nothing = run(*words, "--principal", "user:ann", "--filter",
+                  '{"field":"metadata.team","op":"eq","value":"x"}')  # fmt: skip
+    assert "1884" not in nothing.stdout
+
+
+def test_keys_are_made_listed_and_revoked(folder: Path) -> None:
+    run("collection", "create", "notes")
+    secret = run("collection", "keys", "--grant", "default/notes:query,read").stdout.strip()
+    with_all = run("collection", "keys", "--new").stdout.strip()
+    engine = Collections(folder / "collections.db")
+    assert engine.keys.check(secret).kind == "scoped"
+    assert engine.keys.check(with_all).kind == "cluster"
+    listed = run("collection", "keys").stdout
+    assert secret not in listed
+    assert run("collection", "keys", "--revoke", secret.split("_")[1]).exit_code == 0
+    assert next(one for one in engine.keys.list() if one.kind == "scoped").revoked
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("collection", "ask", "nope", "x"),
+        ("collection", "create", "Bad Name"),
+        ("collection", "create", "x", "--field", "team"),
+        ("collection", "keys", "--revoke", "nope"),
+    ],
+)
+def test_mistakes_are_one_line(folder: Path, words: tuple[str, ...]) -> None:
+    run("collection", "create", "notes")
+    done = run(*words)
+    assert done.exit_code in (1, 2)
+    assert "error: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_service_starts_answers_and_stops_on_a_signal(folder: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'core'}{os.pathsep}{ROOT}"}
+    words = [sys.executable, "-W", "error", "-m", "harness_integrations.cli", "serve", "--port", "0"]  # fmt: skip
+    with subprocess.Popen(words, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True) as process:  # fmt: skip
+        assert process.stderr is not None
+        said = [process.stderr.readline() for _ in range(4)]
+        url = said[1].split()[-1]
+        secret = said[2].split()[-1]
+        assert url.startswith("http://127.0.0.1:")
+        assert said[3].strip() == f"open {url}/#key={secret}"
+        headers = {"authorization": f"Bearer {secret}"}
+        files = f"{url}/namespaces/default/collections/documents/files"
+        added = httpx.post(files, headers=headers, json={"path": "/a.txt", "text": "The tide was high."})  # fmt: skip
+        assert added.status_code == 202
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+        assert "Traceback" not in process.stderr.read()
+    again = Collections(folder / "collections.db")
+    again.process()
+    kept = again.namespace("default").collection("documents").file(added.json()["id"])
+    assert kept.status in ("ready", "processing")
+    assert len(again.keys.list()) == 1
+    again.close()

@@ -51,7 +51,7 @@ def test_who_may_see_is_asked_for(folder: Path) -> None:
     run("collection", "create", "notes", "--enforced", "--field", "team=text")
     run("collection", "add", "notes", "bridge.md", "--principal", "user:ann")
     words = ("collection", "ask", "notes", "When was the bridge built?")
-    assert run(*words).exit_code == 1
+    assert run(*words).exit_code == 2
     assert "1884" in run(*words, "--principal", "user:ann").stdout
     assert "1884" not in run(*words, "--principal", "user:bob").stdout
     nothing = run(*words, "--principal", "user:ann", "--filter",
@@ -92,8 +92,19 @@ def test_mistakes_are_one_line(folder: Path, words: tuple[str, ...]) -> None:
 
 def test_the_service_starts_answers_and_stops_on_a_signal(folder: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'core'}{os.pathsep}{ROOT}"}
-    words = [sys.executable, "-W", "error", "-m", "harness_integrations.cli", "serve", "--port", "0"]  # fmt: skip
-    with subprocess.Popen(words, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True) as process:  # fmt: skip
+    words = [
+        sys.executable,
+        "-W",
+        "error",
+        "-m",
+        "harness_integrations.cli",
+        "serve",
+        "--port",
+        "0",
+    ]
+    with subprocess.Popen(
+        words, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         said = [process.stderr.readline() for _ in range(4)]
         url = said[1].split()[-1]
@@ -102,7 +113,9 @@ def test_the_service_starts_answers_and_stops_on_a_signal(folder: Path) -> None:
         assert said[3].strip() == f"open {url}/#key={secret}"
         headers = {"authorization": f"Bearer {secret}"}
         files = f"{url}/namespaces/default/collections/documents/files"
-        added = httpx.post(files, headers=headers, json={"path": "/a.txt", "text": "The tide was high."})  # fmt: skip
+        added = httpx.post(
+            files, headers=headers, json={"path": "/a.txt", "text": "The tide was high."}
+        )
         assert added.status_code == 202
         process.send_signal(signal.SIGTERM)
         process.wait(30)

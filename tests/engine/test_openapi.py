@@ -30,7 +30,10 @@ def test_only_answer_is_the_contracts_own() -> None:
 def test_answer_lists_all_its_statuses_and_headers() -> None:
     responses = document()["paths"][ANSWER]["post"]["responses"]
     assert set(responses) == {"200", "400", "401", "403", "404", "405", "409", "413", "500", "503"}
-    for headers in (responses["200"]["headers"], document()["components"]["responses"]["400"]["headers"]):
+    for headers in (
+        responses["200"]["headers"],
+        document()["components"]["responses"]["400"]["headers"],
+    ):
         assert set(headers) == {"x-engine-request-id", "x-request-id"}
     assert all(one["required"] for one in document()["components"]["headers"].values())
 

@@ -54,7 +54,7 @@ def make() -> OpenAIClient:
 
 @pytest.mark.filterwarnings("ignore::harness_core.errors.HarnessWarning")
 @pytest.mark.parametrize("reader", [row["name"] for row in list_readers()])
-def test_a_reader_ends_with_an_answer_on_a_model_that_hardly_follows(
+def test_a_reader_ends_with_an_answer(
     harness_recording: HarnessRecording, reader: str
 ) -> None:
     client = harness_recording.client(make)

@@ -8,13 +8,14 @@ LIVE ?= .venv-live
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JOBS ?= 2
-QUESTION ?= How many passengers can the Dunlin carry?
+QUESTION ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-standard test-offline live check format bench docs soak clean
+.PHONY: help demo demo-serve test test-standard test-offline live check format bench docs soak clean
 
 help:
 	@echo "make demo    answer a question from the bundled PDF, with evidence and a bill"
+	@echo "make demo-serve  serve three files and ask them by HTTP, LangChain and LlamaIndex"
 	@echo "make test    run the tests"
 	@echo "make test-offline  replay the sample apps without provider packages, keys or sockets"
 	@echo "make live    record tests/real_server anew, with a small open model on this machine"
@@ -32,16 +33,23 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --constraint constraints.txt --editable ".[cli,documents]"
 	@touch $@
 
+$(VENV)/.serve: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --constraint constraints.txt --editable ".[cli,documents,serve,langchain,llama-index]"
+	@touch $@
+
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --constraint constraints.txt --editable ".[all]" --group dev
-	@touch $@ $(VENV)/.demo
+	@touch $@ $(VENV)/.demo $(VENV)/.serve
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --constraint constraints.txt --editable ".[cli,documents]" --group docs
 	@touch $@
 
 demo: $(VENV)/.demo
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/python examples/demo.py $(if $(QUESTION),"$(QUESTION)")
+
+demo-serve: $(VENV)/.serve
+	@$(BIN)/python examples/serve_demo.py
 
 test: $(VENV)/.test test-standard
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal

@@ -12,7 +12,9 @@ nox.options.default_venv_backend = "venv"
 @nox.parametrize("version", ["==1.8.0", ">=1.8,<2"], ids=["lowest", "newest"])
 def langchain(session: nox.Session, version: str) -> None:
     """The LangChain adapter on the lowest and the newest langchain-core."""
-    session.install(".[langchain,langchain-agents,documents,openai,test]", f"langchain-core{version}")
+    session.install(
+        ".[langchain,langchain-agents,documents,openai,test]", f"langchain-core{version}"
+    )
     session.run("pip", "list", "--format=freeze")
     session.run("pytest", "tests/langchain", "tests/shared")
     session.run("pytest", "-c", "tests/standard/pytest.ini", "--rootdir", ".", "tests/standard")

@@ -18,6 +18,7 @@ ROOMS = (
     "quotations",
     "langchain",
     "llama_index",
+    "engine",
 )
 SHOWN = ("harness-integrations", "langchain-core", "langchain-classic", "llama-index-core", "vcrpy",
          "tiktoken", "rank-bm25", "rapidfuzz")  # fmt: skip

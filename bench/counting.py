@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from bench.encodings import use_shipped
 from bench.timing import interleaved
 from harness_core.models import tokenizers
 from harness_core.models.encodings import count_encoded
@@ -39,6 +40,7 @@ def best(**calls: Callable[[], object]) -> list[float]:
 
 def counting(n: int = 500) -> list[dict[str, Any]]:
     """Microseconds per kilobyte, and how often each is faster than tiktoken."""
+    use_shipped()
     texts = chunks(n)
     kilobytes = sum(map(len, texts)) / 1000
     tokenizers.count_many(texts)

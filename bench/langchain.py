@@ -20,7 +20,8 @@ from bench.timing import interleaved, ratio
 from harness_core import Governor, Trace
 from harness_core.models import register_model
 
-CALLS = 300
+CALLS = 150
+ROUNDS = 11
 STEPS = 200
 NOWHERE = "http://127.0.0.1:9/v1"
 PROMPT = "The harbour office counted ships and cargo in that month. " * 20
@@ -56,7 +57,7 @@ def _per_call() -> list[dict[str, Any]]:
                 "governed": governed,
                 "watched": watched,
             },
-            rounds=5,
+            rounds=ROUNDS,
         )
     ms = {name: [s / CALLS * 1e3 for s in times] for name, times in seconds.items()}
     table: list[dict[str, Any]] = [

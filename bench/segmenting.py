@@ -4,14 +4,13 @@ Every round has a text of its own, generated from a seed, so that no round finds
 before. The others count with tiktoken (o200k_base), as their users do.
 """
 
-import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import count
-from pathlib import Path
 from typing import Any
 
+from bench.encodings import use_shipped
 from bench.timing import ROUNDS, interleaved, ratio
 from harness_core.documents.types import Block, Chunks, Document
 from harness_core.flows.types import Work
@@ -64,13 +63,11 @@ def rows(chars: int = CHARS) -> list[dict[str, Any]]:
 
 
 def _others() -> Mapping[str, Callable[[str], object]]:
-    import llama_index.core
     import tiktoken
     from langchain_text_splitters import RecursiveCharacterTextSplitter
     from llama_index.core.node_parser import SentenceSplitter
 
-    shipped = Path(llama_index.core.__file__).parent / "_static" / "tiktoken_cache"
-    os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(shipped))  # no download
+    use_shipped()
     encode = tiktoken.get_encoding("o200k_base").encode_ordinary
     recursive = RecursiveCharacterTextSplitter(
         chunk_size=CAP, chunk_overlap=0, length_function=lambda text: len(encode(text))

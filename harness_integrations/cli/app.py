@@ -36,7 +36,7 @@ from harness_integrations.cli.console import (
     progress_bar,
     say,
 )
-from harness_integrations.cli.exits import REFUSED, clear_errors
+from harness_integrations.cli.exits import OTHER, REFUSED, clear_errors
 from harness_integrations.cli.traces import traces
 
 app = typer.Typer(
@@ -58,7 +58,9 @@ ModelOption = Annotated[
 ]
 CostOption = Annotated[float | None, typer.Option(help="USD the run may spend.")]
 CallsOption = Annotated[int | None, typer.Option(help="Requests the run may make.")]
-TokensOption = Annotated[int | None, typer.Option(help="Tokens of one chunk, at the most.")]
+TokensOption = Annotated[
+    int | None, typer.Option("--chunk-tokens", help="Tokens of one chunk, at the most.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 
@@ -89,7 +91,7 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from a document, and say what it rests on and what it cost."""
-    with clear_errors(), ExitStack() as stack:
+    with clear_errors(trace), ExitStack() as stack:
         client, note = client_for(model)
         governor = _governor(max_cost, max_calls)
         if note and not as_json:
@@ -232,6 +234,8 @@ def _finish(answer: Answer, *, as_json: bool) -> None:
         print_answer(answer)
     if not answer.found and _stopped(answer):
         raise typer.Exit(REFUSED)
+    if not answer.found and answer.totals().errors:
+        raise typer.Exit(OTHER)
 
 
 def _stopped(answer: Answer) -> bool:

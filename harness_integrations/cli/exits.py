@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 
@@ -36,10 +37,14 @@ def code_of(error: HarnessError) -> int:
 
 
 @contextmanager
-def clear_errors() -> Iterator[None]:
-    """Turn our errors into one line on stderr and an exit code."""
+def clear_errors(recording: Path | None = None) -> Iterator[None]:
+    """Turn our errors into one line on stderr and an exit code; say what resumes a stopped run."""
     try:
         yield
+    except KeyboardInterrupt:
+        more = "" if recording is None else f"; --trace {recording} --resume goes on with it"
+        say(f"interrupted{more}")
+        raise
     except HarnessError as error:
         say(f"error: {' '.join(str(error).split())}")
         raise typer.Exit(code_of(error)) from None

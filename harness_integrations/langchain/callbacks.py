@@ -6,7 +6,7 @@ an async handler, and is never told of embeddings (``GovernedEmbeddings`` sees t
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -20,30 +20,23 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult, LLMResult
 from langchain_core.tracers.context import register_configure_hook
 
-from harness_core.calls.prepare import Call, prepare
-from harness_core.calls.settle import priced, settled
-from harness_core.calls.steps import Step, now
 from harness_core.calls.trace import Slot, Trace
-from harness_core.client import BaseClient
 from harness_core.errors import RequestRefused
-from harness_core.messages import Message, Reply
+from harness_core.messages import Reply
 from harness_integrations.langchain.asking import read_request
 from harness_integrations.langchain.models import MARK
 from harness_integrations.langchain.replies import from_cache, read_result
 from harness_integrations.langchain.sending import CODEC
 from harness_integrations.shared.failures import failed_reply
-
-Redact = Callable[[str], str]
+from harness_integrations.shared.watching import Begun, Redact, Shown, Watched, write
 
 
 @dataclass(slots=True)
 class _Seen:
     """A run that has started; ``slot`` is None for one that a governed model records itself."""
 
-    call: Call
+    begun: Begun
     slot: Slot | None
-    started: str
-    clock: float
 
 
 class TraceCallbackHandler(BaseCallbackHandler):
@@ -77,7 +70,7 @@ class TraceCallbackHandler(BaseCallbackHandler):
     def unfinished(self) -> list[str]:
         """The models of runs that have started and not ended."""
         with self._lock:
-            return [seen.call.model for seen in self._runs.values() if seen.slot is not None]
+            return [seen.begun.call.model for seen in self._runs.values() if seen.slot is not None]
 
     # --- models ---------------------------------------------------------------------------------
 
@@ -165,48 +158,18 @@ class TraceCallbackHandler(BaseCallbackHandler):
             governed = metadata.get(MARK) == self.trace.run_id
             settings = {**_listed(metadata), **(known.get("invocation_params") or {})}
             request = read_request(messages, settings, label=str(known.get("name") or "chat"))
-            call = prepare(request, _Watched(request.model or ""), self.trace.governor.limits())
-            slot = None if governed else self.trace.slot()
-            self._runs[run_id] = _Seen(call, slot, now(), perf_counter())
+            watched = Watched("langchain", request.model or "", CODEC)
+            begun = Begun.of(request, watched, self.trace)
+            self._runs[run_id] = _Seen(begun, None if governed else self.trace.slot())
 
     def _end(self, run_id: UUID) -> _Seen | None:
         with self._lock:
             return self._runs.pop(run_id, None)
 
     def _write(self, seen: _Seen, reply: Reply, *, cancelled: bool = False) -> None:
-        call = seen.call
+        shown = Shown(content=self.record_content, redact=self.redact)
         slot = seen.slot or self.trace.slot()
-        outcome = settled(call, reply, _Watched(call.model), slot.number)
-        if not isinstance(outcome, Reply):
-            raise TypeError("a chat run ended in vectors")
-        pico = 0 if outcome.cached else priced(call, outcome)
-        step = Step(
-            step=slot.number, label=call.label, started_utc=seen.started, ended_utc=now(),
-            seconds=round(perf_counter() - seen.clock, 3), model=call.model, ok=outcome.ok,
-            cached=outcome.cached, cancelled=cancelled, error=outcome.error, status=outcome.status,
-            tokens=outcome.usage, finish_reason=outcome.finish_reason, params=call.params,
-            params_sent=call.params_sent, served_model=outcome.served_model,
-            response_id=outcome.response_id, fingerprint=outcome.fingerprint,
-            attempts=0 if outcome.cached else 1, replay_key=call.replay_key, budget_pico=pico,
-        )  # fmt: skip
-        self._fill(step, call, outcome)
-        tokens = (outcome.usage.input or 0) + (outcome.usage.output or 0)
-        spent = (0, 0) if outcome.cached else (tokens, pico or 0)
-        self.trace.ledger.add(calls=1, tokens=spent[0], spent=spent[1])
-        self.trace.keep(step)
-
-    def _fill(self, step: Step, call: Call, outcome: Reply) -> None:
-        """The texts of a step, as far as they are wanted."""
-        redact, asked = self.redact, call.asked
-        messages: tuple[Message, ...] = getattr(asked, "messages", ())
-        if not self.record_content:
-            step.prompt = tuple(Message(one.role, "") for one in messages)
-        elif redact is not None:
-            step.prompt = tuple(Message(one.role, redact(one.content)) for one in messages)
-            step.response = redact(outcome.text)
-        else:
-            step.prompt, step.response = messages, outcome.text
-            step.raw = CODEC.pack(outcome) if outcome.ok and outcome.raw is not None else None
+        write(seen.begun, reply, slot, self.trace, shown, cancelled=cancelled)
 
     def _search(self, run_id: UUID, **found: Any) -> None:
         with self._lock:
@@ -217,16 +180,6 @@ class TraceCallbackHandler(BaseCallbackHandler):
         said = self.redact(query) if self.redact is not None else query
         shown = {"query": said} if self.record_content else {}
         self.trace.note(name, **shown, **found, seconds=round(perf_counter() - clock, 3))
-
-
-class _Watched(BaseClient):
-    """What stands for a model that is only watched: nothing is sent through it."""
-
-    api = "langchain"
-    unpriced_ok = True
-
-    def __init__(self, model: str) -> None:
-        self.model = model
 
 
 _current: ContextVar[TraceCallbackHandler | None] = ContextVar(

@@ -1,7 +1,6 @@
 """Embeddings under limits: LangChain has no callback that would see them."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
@@ -13,13 +12,14 @@ from harness_core.client import BaseClient
 from harness_core.flows.ask import ask_vectors
 from harness_core.flows.types import Flow
 from harness_core.messages import Embeddings as Vectors
-from harness_core.messages import Reply, Texts, clean_text
+from harness_core.messages import Texts, clean_text
 from harness_integrations.langchain.asking import model_name
 from harness_integrations.langchain.errors import GovernedRefusal, raise_failed
 from harness_integrations.langchain.reaching import Governed
 from harness_integrations.shared.failures import failure_facts
 from harness_integrations.shared.governing import governed_trace, need_asyncio
 from harness_integrations.shared.retries import without_retries
+from harness_integrations.shared.vectors import outcome_of, rows_of
 
 AT_ONCE = 64
 """Texts of one request."""
@@ -87,13 +87,11 @@ class GovernedEmbeddings(Embeddings, Governed):
         return self._rows(found, trace)[0]
 
     def _rows(self, found: Sequence[Vectors], trace: Trace) -> list[list[float]]:
-        rows: list[list[float]] = []
-        for one in found:
-            if not one.ok or one.vectors is None:
-                _raise(one, trace)
-            else:
-                rows += one.vectors.tolist()
-        return rows
+        try:
+            return rows_of(found, raise_failed)
+        except GovernedRefusal as refusal:
+            trace.raised.append(refusal)
+            raise
 
 
 class EmbeddingsClient(BaseClient):
@@ -111,8 +109,8 @@ class EmbeddingsClient(BaseClient):
         """Vectors for texts; a provider's exception travels on the failed outcome."""
         try:
             if request.label == QUERY:
-                return embedded([self.bound.embed_query(request.texts[0])])
-            return embedded(self.bound.embed_documents(list(request.texts)))
+                return outcome_of([self.bound.embed_query(request.texts[0])])
+            return outcome_of(self.bound.embed_documents(list(request.texts)))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is its request's
             return Vectors(ok=False, **failure_facts(error))
 
@@ -121,17 +119,10 @@ class EmbeddingsClient(BaseClient):
         need_asyncio("governed LangChain embeddings")
         try:
             if request.label == QUERY:
-                return embedded([await self.bound.aembed_query(request.texts[0])])
-            return embedded(await self.bound.aembed_documents(list(request.texts)))
+                return outcome_of([await self.bound.aembed_query(request.texts[0])])
+            return outcome_of(await self.bound.aembed_documents(list(request.texts)))
         except Exception as error:  # noqa: BLE001 - as above
             return Vectors(ok=False, **failure_facts(error))
-
-
-def embedded(rows: list[list[float]]) -> Vectors:
-    """Rows of numbers as an outcome."""
-    import numpy as np
-
-    return Vectors(ok=True, vectors=np.asarray(rows, dtype=np.float64))
 
 
 def _asked(texts: Sequence[str], label: str) -> Flow[list[Vectors]]:
@@ -139,15 +130,3 @@ def _asked(texts: Sequence[str], label: str) -> Flow[list[Vectors]]:
         Texts(texts=tuple(map(clean_text, texts[at : at + AT_ONCE])), label=label)
         for at in range(0, len(texts), AT_ONCE)
     )
-
-
-def _raise(outcome: Vectors, trace: Trace) -> None:
-    facts: dict[str, Any] = {
-        name: getattr(outcome, name)
-        for name in ("error", "status", "refused", "reason", "label", "model", "cause")
-    }
-    try:
-        raise_failed(Reply(ok=False, **facts))
-    except GovernedRefusal as refusal:
-        trace.raised.append(refusal)
-        raise

@@ -13,6 +13,7 @@ from harness_core.errors import BadSettingError
 from harness_core.models.budgets import budget
 from harness_core.reading.spec import ReadSpec
 from harness_core.segmenting.chunks import capped, new_chunks
+from harness_integrations.shared.metadata import page_of
 
 QUESTION_KEYS = ("question", "input", "query")
 DOCUMENT_KEYS = ("context", "documents", "docs", "input_documents")
@@ -109,7 +110,7 @@ def as_chunks(
     chunks = new_chunks(
         [text for _, text in kept],
         "documents",
-        page=[_page(one.metadata) for one, _ in kept],
+        page=[page_of(one.metadata) for one, _ in kept],
         section=[_section(one.metadata) for one, _ in kept],
         source_text=[None if shown is None else one.page_content for one, _ in kept],
         metadata=[
@@ -122,11 +123,6 @@ def as_chunks(
 
 def _texts(documents: Sequence[Document]) -> list[str]:
     return [one.page_content for one in documents]
-
-
-def _page(metadata: Mapping[str, Any]) -> Any:
-    page = metadata.get("page_label", metadata.get("page"))
-    return page if isinstance(page, (int, float, str)) else None
 
 
 def _section(metadata: Mapping[str, Any]) -> str | None:

@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from typing_extensions import TypedDict
 
 from harness_core.answer import Answer
+from harness_core.asked import width_of
 from harness_core.calls.ambient import trace_for
 from harness_core.calls.cache import ResponseCache
 from harness_core.calls.governor import Governor
@@ -29,7 +30,7 @@ from harness_core.errors import (
     RequestRefused,
 )
 from harness_core.messages import SENTINEL
-from harness_core.pipeline import aread, read, width_of
+from harness_core.pipeline import aread, read
 from harness_core.reading.answers import new_answer
 from harness_core.reading.flow import checked_question
 from harness_core.reading.spec import ReadSpec

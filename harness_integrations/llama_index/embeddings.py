@@ -13,7 +13,7 @@ from harness_core.calls.trace import Trace
 from harness_core.client import BaseClient
 from harness_core.flows.ask import ask_vectors
 from harness_core.flows.types import Flow
-from harness_core.messages import Embeddings, Reply, Texts, clean_text
+from harness_core.messages import Embeddings, Texts, clean_text
 from harness_integrations.llama_index.asking import model_name
 from harness_integrations.llama_index.bound import BudgetBound
 from harness_integrations.llama_index.errors import raise_failed
@@ -21,6 +21,7 @@ from harness_integrations.llama_index.loops import PerLoop
 from harness_integrations.shared.failures import failure_facts
 from harness_integrations.shared.governing import governed_trace, need_asyncio
 from harness_integrations.shared.retries import quiet_client
+from harness_integrations.shared.vectors import outcome_of, rows_of
 
 E = TypeVar("E", bound=BaseEmbedding)
 QUERY, TEXTS = "embed.query", "embed.documents"
@@ -119,8 +120,8 @@ class EmbeddingClient(BaseClient):
         """Vectors for texts; a provider's exception travels on the failed outcome."""
         try:
             if request.label == QUERY:
-                return _vectors([self.bound._get_query_embedding(request.texts[0])])  # noqa: SLF001 - below the events, which our own object fires
-            return _vectors(self.bound._get_text_embeddings(list(request.texts)))  # noqa: SLF001
+                return outcome_of([self.bound._get_query_embedding(request.texts[0])])  # noqa: SLF001 - below the events, which our own object fires
+            return outcome_of(self.bound._get_text_embeddings(list(request.texts)))  # noqa: SLF001
         except Exception as error:  # noqa: BLE001 - whatever it is, it is its request's
             return Embeddings(ok=False, **failure_facts(error))
 
@@ -130,8 +131,8 @@ class EmbeddingClient(BaseClient):
         bound = self._loops.here(self.bound)
         try:
             if request.label == QUERY:
-                return _vectors([await bound._aget_query_embedding(request.texts[0])])  # noqa: SLF001
-            return _vectors(await bound._aget_text_embeddings(list(request.texts)))  # noqa: SLF001
+                return outcome_of([await bound._aget_query_embedding(request.texts[0])])  # noqa: SLF001
+            return outcome_of(await bound._aget_text_embeddings(list(request.texts)))  # noqa: SLF001
         except Exception as error:  # noqa: BLE001 - as above
             return Embeddings(ok=False, **failure_facts(error))
 
@@ -151,23 +152,9 @@ def _tried_once(bound: E) -> E:
     return twin
 
 
-def _vectors(rows: list[Embedding]) -> Embeddings:
-    import numpy as np
-
-    return Embeddings(ok=True, vectors=np.asarray(rows, dtype=np.float64))
-
-
 def _asked(texts: Sequence[str], label: str) -> Flow[list[Embeddings]]:
     return ask_vectors([Texts(texts=tuple(map(clean_text, texts)), label=label)])
 
 
 def _rows_of(found: Sequence[Embeddings], trace: Trace) -> list[Embedding]:
-    rows: list[Embedding] = []
-    for one in found:
-        if not one.ok or one.vectors is None:
-            names = ("error", "status", "refused", "reason", "label", "model", "cause")
-            facts: dict[str, Any] = {name: getattr(one, name) for name in names}
-            raise_failed(Reply(ok=False, **facts), trace)
-        else:
-            rows += one.vectors.tolist()
-    return rows
+    return rows_of(found, lambda reply: raise_failed(reply, trace))

@@ -32,7 +32,8 @@ from llama_index_instrumentation.events.span import SpanDropEvent
 from pydantic import Field, PrivateAttr
 
 from harness_core.calls.trace import Trace
-from harness_integrations.llama_index.observing import Observer, Redact, described, observer_of
+from harness_integrations.llama_index.observing import Observer, described, observer_of
+from harness_integrations.shared.watching import Redact
 
 MOST_SPANS = 10_000
 
@@ -102,11 +103,11 @@ class TraceEventHandler(BaseEventHandler):
         elif isinstance(event, RetrievalEndEvent):
             asked = event.str_or_query_bundle
             query = asked if isinstance(asked, str) else asked.query_str
-            redact = self._observer.redact
+            redact = self._observer.shown.redact
             shown = {"query": redact(query) if redact else query}
             self.trace.note(
                 "retrieve",
-                **(shown if self._observer.include_prompts else {}),
+                **(shown if self._observer.shown.content else {}),
                 found=len(event.nodes),
             )
 

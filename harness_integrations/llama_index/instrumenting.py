@@ -13,7 +13,8 @@ from harness_integrations.llama_index.handlers import (
     is_of,
 )
 from harness_integrations.llama_index.legacy import TraceCallbackHandler
-from harness_integrations.llama_index.observing import Redact, observer_of
+from harness_integrations.llama_index.observing import observer_of
+from harness_integrations.shared.watching import Redact
 
 
 @contextmanager

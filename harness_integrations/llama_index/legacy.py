@@ -8,7 +8,8 @@ from llama_index.core.instrumentation.span import active_span_id
 
 from harness_core.calls.trace import Trace
 from harness_integrations.llama_index.handlers import watched
-from harness_integrations.llama_index.observing import Redact, described, observer_of
+from harness_integrations.llama_index.observing import described, observer_of
+from harness_integrations.shared.watching import Redact
 
 
 class TraceCallbackHandler(BaseCallbackHandler):

@@ -18,6 +18,7 @@ from harness_core.models.budgets import budget
 from harness_core.reading.spec import ReadSpec
 from harness_core.segmenting.chunks import capped, new_chunks
 from harness_integrations.llama_index.messages import without_folders
+from harness_integrations.shared.metadata import page_of
 
 PROMPT_ROOM = 1000
 """Tokens kept free for the instructions of a request when one node fills the window."""
@@ -78,7 +79,7 @@ def hand_over(
     """Nodes as chunks; what a model is shown of each carries its metadata, without folders."""
     shown = [without_folders(one.node.get_content(metadata_mode)) for one in nodes]
     own = [own_text(one.node) for one in nodes]
-    pages = [_page(one.node.metadata) for one in nodes]
+    pages = [page_of(one.node.metadata) for one in nodes]
     kept = [place for place, text in enumerate(own) if text.strip()]  # an image has no text
     chunks = new_chunks(
         [shown[place] for place in kept],
@@ -117,11 +118,6 @@ def _capped(chunks: Chunks, room: int) -> Chunks:
 def _piece(chunk: Chunk, known: Mapping[Any, str]) -> Chunk:
     whole = known.get(chunk.metadata.get("place")) == chunk.text
     return chunk if whole else replace(chunk, source_text=None)
-
-
-def _page(metadata: Mapping[str, Any]) -> Any:
-    page = metadata.get("page_label", metadata.get("page"))
-    return page if isinstance(page, (int, float, str)) else None
 
 
 def _cited(row: Evidence, node: BaseNode, place: int) -> Iterator[Citation]:

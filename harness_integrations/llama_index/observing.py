@@ -7,35 +7,30 @@ that.
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from time import perf_counter
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
-from harness_core.calls.prepare import Call, prepare
-from harness_core.calls.settle import priced, settled, size
-from harness_core.calls.steps import Step, now
 from harness_core.calls.trace import Slot, Trace
-from harness_core.client import BaseClient
 from harness_core.errors import RequestRefused
 from harness_core.flows.types import inside
-from harness_core.messages import Embeddings, Message, Reply, Request, Texts, Usage, clean_text
+from harness_core.messages import Embeddings, Reply, Request, Texts, Usage, clean_text
 from harness_core.models.tokenizers import count_tokens, provenance
 from harness_integrations.llama_index.asking import read_request
 from harness_integrations.llama_index.replies import Response, joined, read_response
 from harness_integrations.llama_index.sending import CODEC
 from harness_integrations.shared.failures import Broken, failed_reply
 from harness_integrations.shared.settings import is_count
+from harness_integrations.shared.watching import Begun, Redact, Shown, Watched, write
 
 MOST_KNOWN = 10_000
 """Requests of which it is remembered that they were seen."""
 
-Redact = Callable[[str], str]
 _CLOSED = (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)
 
 
@@ -43,10 +38,8 @@ _CLOSED = (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)
 class Seen:
     """A request that has started. ``returned``: its call is over, so what is open is a stream."""
 
-    call: Call
+    begun: Begun
     slot: Slot
-    started: str
-    clock: float
     returned: bool = False
     pieces: list[Any] = field(default_factory=list)
 
@@ -59,22 +52,23 @@ class Observer:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.include_prompts = True
-        self.redact: Redact | None = None
+        self.shown = Shown()
         self._open: dict[str, Seen] = {}
         self._known: dict[str, None] = {}
         self._lock = threading.RLock()
 
     def limit_content(self, *, include_prompts: bool, redact: Redact | None) -> None:
         """Keep texts out or change them; once any handler asked for it, it holds for all."""
-        self.include_prompts = self.include_prompts and include_prompts
-        self.redact = redact or self.redact
+        before = self.shown
+        self.shown = Shown(
+            content=before.content and include_prompts, redact=redact or before.redact
+        )
 
     @property
     def unfinished(self) -> list[str]:
         """The models of requests that have started and not ended."""
         with self._lock:
-            return [seen.call.model for seen in self._open.values()]
+            return [seen.begun.call.model for seen in self._open.values()]
 
     def knows(self, key: str) -> bool:
         """Whether a request is seen already, by whichever handler."""
@@ -98,8 +92,7 @@ class Observer:
             ) else given  # fmt: skip
             label = "complete" if isinstance(given, str) else "chat"
             request = read_request(messages, settings, model=model, label=label)
-            call = prepare(request, Watched(model), self.trace.governor.limits())
-            self._open[key] = Seen(call, self.trace.slot(), now(), perf_counter())
+            self._open[key] = Seen(self._begun(request, model), self.trace.slot())
         _current.set(key)
 
     def progress(self, key: str, piece: Response) -> None:
@@ -141,10 +134,9 @@ class Observer:
         if here is not None and here.trace is self.trace:
             return
         asked = Texts(texts=tuple(map(clean_text, texts)), model=model, label="embed")
-        call = prepare(asked, Watched(model), self.trace.governor.limits())
         tokens = sum(count_tokens(text, model) for text in texts)
         usage = Usage(input=tokens, output=0, provenance=provenance(model=model))
-        seen = Seen(call, self.trace.slot(), now(), perf_counter())
+        seen = Seen(self._begun(asked, model), self.trace.slot())
         self._write(seen, Embeddings(ok=True, usage=usage))
 
     def forget(self, key: str) -> None:
@@ -184,49 +176,10 @@ class Observer:
             return self._open.pop(key, None)
 
     def _write(self, seen: Seen, outcome: Reply | Embeddings, *, cancelled: bool = False) -> None:
-        call = seen.call
-        whole = settled(call, outcome, Watched(call.model), seen.slot.number)
-        pico = priced(call, whole)
-        step = Step(
-            step=seen.slot.number, label=call.label,
-            kind="embedding" if call.embedding else "chat",
-            started_utc=seen.started, ended_utc=now(),
-            seconds=round(perf_counter() - seen.clock, 3), model=call.model, ok=whole.ok,
-            cancelled=cancelled, error=whole.error, status=whole.status, tokens=whole.usage,
-            params=call.params, params_sent=call.params_sent, attempts=1,
-            replay_key=call.replay_key, budget_pico=pico,
-        )  # fmt: skip
-        if isinstance(whole, Reply):
-            step.finish_reason = whole.finish_reason
-            step.served_model = whole.served_model
-            step.response_id = whole.response_id
-            step.fingerprint = whole.fingerprint
-            self._fill(step, call, whole)
-        self.trace.ledger.add(calls=1, tokens=size(whole), spent=pico or 0)
-        self.trace.keep(step)
+        write(seen.begun, outcome, seen.slot, self.trace, self.shown, cancelled=cancelled)
 
-    def _fill(self, step: Step, call: Call, reply: Reply) -> None:
-        """The texts of a step, as far as they are wanted."""
-        asked, redact = call.asked, self.redact
-        messages = asked.messages if isinstance(asked, Request) else ()
-        if not self.include_prompts:
-            step.prompt = tuple(Message(one.role, "") for one in messages)
-        elif redact is not None:
-            step.prompt = tuple(Message(one.role, redact(one.content)) for one in messages)
-            step.response = redact(reply.text)
-        else:
-            step.prompt, step.response = messages, reply.text
-            step.raw = CODEC.pack(reply) if reply.ok and reply.raw is not None else None
-
-
-class Watched(BaseClient):
-    """What stands for an LLM that is only watched: nothing is sent through it."""
-
-    api = "llama_index"
-    unpriced_ok = True
-
-    def __init__(self, model: str) -> None:
-        self.model = self.embedding_model = model
+    def _begun(self, asked: Request | Texts, model: str) -> Begun:
+        return Begun.of(asked, Watched("llama_index", model, CODEC), self.trace)
 
 
 _observers: WeakKeyDictionary[Trace, Observer] = WeakKeyDictionary()

@@ -28,6 +28,7 @@ from harness_core import (
     current_settings,
     estimate_cost,
     example_document,
+    flush_caches,
     list_models,
     model_info,
     new_chunks,
@@ -508,6 +509,20 @@ def test_vectors_may_be_recorded_with_the_run(client: MockClient, tmp_path: Path
     assert (again.answer, again.chunks_used) == (run.answer, run.chunks_used)
     assert again.warnings == []
     assert again.trace.calls == run.trace.calls
+
+
+def test_vectors_that_this_process_remembers_are_recorded_all_the_same(
+    client: MockClient, five: Chunks
+) -> None:
+    spec = ReadSpec("retrieve", model="priced-mock", top_k=2)
+    with override(embedder="api"):
+        read(five, QUESTION, client, spec)  # now every vector is remembered
+        trace = Trace(record_embeddings=True)
+        run = read(five, QUESTION, client, spec, trace=trace)
+        assert any(step.vectors for step in trace.requests)
+        flush_caches()
+        again = read(five, QUESTION, ReplayClient(trace), spec)
+    assert again.chunks_used == run.chunks_used
 
 
 def test_an_embedder_of_one_s_own_serves_a_replay_when_it_is_deterministic(

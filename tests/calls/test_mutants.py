@@ -93,7 +93,7 @@ def test_a_fault_is_noticed(fault: str, folder: Path, monkeypatch: pytest.Monkey
     else:
         monkeypatch.setattr(support, "governed", copy.governed)
 
-    @settings(max_examples=400, phases=[Phase.generate], database=None, derandomize=True)
+    @settings(max_examples=4000, phases=[Phase.generate], database=None, derandomize=True)
     @given(program=support.programs())
     def check(program: support.Program) -> None:
         assert support.differences(program, support.carry_out(program, "asyncio", folder)) == []

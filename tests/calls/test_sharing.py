@@ -306,8 +306,8 @@ async def test_tasks_on_one_ledger_wait_for_each_other() -> None:
 
 
 @pytest.mark.parametrize("driver", ["threads", "asyncio", "trio"])
-@pytest.mark.parametrize("shape", ["one batch", "twenty runs"])
-def test_twenty_parallel_calls_under_ten_cents_are_two_calls(driver: str, shape: str) -> None:
+@pytest.mark.parametrize("shape", ["one after another", "one batch", "twenty runs"])
+def test_twenty_calls_under_ten_cents_are_two_calls(driver: str, shape: str) -> None:
     """1,000 tokens in and 4,000 out at 2.50 and 10.00 USD per million: 0.0425 USD a call."""
     from harness_core.models import register_model, unregister_model
 
@@ -322,28 +322,31 @@ def test_twenty_parallel_calls_under_ten_cents_are_two_calls(driver: str, shape:
         for n in range(20)
     ]
     with override(tokenizer="words", safety_margin=0.0):
-        if shape == "one batch":
-            run_all([ask_all(requests)], client, trace, driver)
-        else:
+        if shape == "twenty runs":
             run_all([ask_all([one]) for one in requests], client, trace, driver)
+        else:
+            width = 20 if shape == "one batch" else 1
+            run_all([ask_all(requests)], client, trace, driver, width)
     unregister_model("priced")
     assert trace.calls == 2
     assert trace.spent_usd == 0.085
     assert [r.reason for r in trace.refusals] == ["cost"] * 18
 
 
-def run_all(flows: list[Flow[list[Reply]]], client: BaseClient, trace: Trace, driver: str) -> None:
+def run_all(
+    flows: list[Flow[list[Reply]]], client: BaseClient, trace: Trace, driver: str, width: int = 20
+) -> None:
     drives = [governed(flow, Run(client, trace)) for flow in flows]
 
     async def main() -> None:
         async with anyio.create_task_group() as group:
             for drive in drives:
-                group.start_soon(functools.partial(tasks.arun, drive, width=20))
+                group.start_soon(functools.partial(tasks.arun, drive, width=width))
 
     if driver != "threads":
         anyio.run(main, backend=driver)
         return
-    at_once([functools.partial(sync.run, drive, width=20) for drive in drives])
+    at_once([functools.partial(sync.run, drive, width=width) for drive in drives])
 
 
 def test_an_unknown_price_is_refused_before_it_is_sent() -> None:

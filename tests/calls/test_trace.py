@@ -538,3 +538,9 @@ def test_the_number_of_a_request_that_never_left_is_given_back(tmp_path: Path) -
         "step",
     ]
     assert not Trace.load(path).incomplete
+
+
+def test_a_trace_shows_its_totals_in_a_notebook() -> None:
+    trace = Trace()
+    call(MockClient(), HELLO, trace=trace, label="a<b")
+    assert "a&lt;b 1" in trace._repr_html_()

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -32,7 +33,7 @@ def _as_in_a_pipe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_ask_prints_the_answer_and_says_what_answered() -> None:
-    done = run("ask", REPORT, QUESTION, "--recipe", "needle", "--max-tokens", 120)
+    done = run("ask", REPORT, QUESTION, "--recipe", "needle", "--chunk-tokens", 120)
     assert done.exit_code == 0
     assert "£5.9 million" in done.stdout
     assert "extractive default" in done.stderr
@@ -55,7 +56,7 @@ def test_a_recording_replays_to_the_same_answer_with_sockets_blocked(
 @pytest.mark.parametrize("recipe", ["fast", "thorough", "precise", "survey", "narrative", "auto"])
 def test_recipe_reader_and_settings_come_from_the_recording(recipe: str) -> None:
     asked = run("ask", REPORT, QUESTION, "--recipe", recipe, "--trace", "run.jsonl",
-                "--max-tokens", 400, "--json")  # fmt: skip
+                "--chunk-tokens", 400, "--json")  # fmt: skip
     again = run("replay", "run.jsonl", REPORT, QUESTION, "--json")
     assert again.exit_code == 0, again.stderr
     first, second = json.loads(asked.stdout), json.loads(again.stdout)
@@ -247,7 +248,37 @@ def test_an_estimate_of_a_paid_model_needs_no_key(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_chunks_that_an_answer_cites_are_named_first() -> None:
-    done = run("ask", REPORT, QUESTION, "--recipe", "needle", "--max-tokens", 120)
+    done = run("ask", REPORT, QUESTION, "--recipe", "needle", "--chunk-tokens", 120)
     cited = re.search(r"\[(chunk \d+)\]", done.stdout)
     assert cited is not None
     assert f"evidence: {cited[1]} (p.3" in done.stderr
+
+
+def test_requests_that_failed_are_no_answer_about_the_document(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with OpenAIServer() as server:
+        server.queue(status=401, body={"error": {"message": "Incorrect API key provided"}})
+        monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+        with override(api_base=server.url):
+            done = run("ask", REPORT, QUESTION, "--model", "gpt-4o-mini", "--recipe", "fast")
+    assert done.exit_code == 1
+    assert "Incorrect API key" in done.stderr
+
+
+def test_an_interrupted_run_says_how_it_goes_on_and_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupts(messages: object) -> str:
+        if len(server.requests) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return "The deficit was £5.9 million."
+
+    asked = ("ask", REPORT, QUESTION, "--model", "gpt-4o-mini", "--recipe", "narrative",
+             "--chunk-tokens", 400, "--trace", "run.jsonl")  # fmt: skip
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+    with OpenAIServer(reply=interrupts) as server, override(api_base=server.url):
+        stopped = run(*asked)
+        assert stopped.exit_code == 130
+        assert stopped.stderr.endswith("interrupted; --trace run.jsonl --resume goes on with it\n")
+        before = len(Trace.load("run.jsonl").requests)
+        assert run(*asked, "--resume").exit_code == 0
+    assert 0 < before < len(Trace.load("run.jsonl").requests)

@@ -50,7 +50,7 @@ def test_json_holds_the_rows_and_the_answers_and_is_all_that_is_printed() -> Non
 
 
 def test_chunks_are_as_large_as_asked_for() -> None:
-    small, large = (compared("--max-tokens", size)["rows"][0] for size in (300, 4000))
+    small, large = (compared("--chunk-tokens", size)["rows"][0] for size in (300, 4000))
     assert small["chunks"] > large["chunks"]
     assert "max_tokens=300" in small["settings"]
 

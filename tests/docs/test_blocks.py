@@ -22,3 +22,9 @@ def test_the_blocks_of_a_page_run(
 
 def test_the_readme_has_blocks_to_run() -> None:
     assert len(BLOCK.findall((ROOT / "README.md").read_text())) >= 3
+
+
+def test_the_readme_shows_what_its_first_block_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    readme = (ROOT / "README.md").read_text()
+    exec(BLOCK.findall(readme)[0], {})  # noqa: S102 - as above
+    assert f"```\n{capsys.readouterr().out}```\n" in readme

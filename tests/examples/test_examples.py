@@ -20,6 +20,7 @@ SAYS = {
     "llama_index_replay": ["Live      It was built in 1884.", "2 tests passed, no socket opened"],
     "llama_index_subquestion": ["She carries 61 and 48.", "Refused   calls, after 1 request"],
     "llama_index_synthesizer": ["('bridge', 0, 48)", "'In', ' 1884', ' [chunk 1].'"],
+    "serve_demo": ["cites SRC:0001 /report.docx, SRC:0002 /memo.md", "Identical   True"],
 }
 
 

@@ -1,6 +1,7 @@
 """Retriever, compressor, tool, embeddings and cache, each where LangChain expects one."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from harness_integrations.langchain import (
     ReaderRetriever,
     TraceCache,
     create_reader_tool,
+    govern,
 )
 from tests.langchain.test_middleware import Asking
 from tests.support.fake_chat import FakeChat
@@ -203,6 +205,20 @@ async def test_many_texts_go_out_in_several_requests() -> None:
 def test_embeddings_without_limits_say_how_to_name_them() -> None:
     with pytest.raises(TypeError, match="governed_run"):
         GovernedEmbeddings(Words(), model="x").embed_query("cat")
+
+
+def test_text_that_is_no_unicode_is_embedded(tmp_path: Path) -> None:
+    trace = Trace(path=tmp_path / "run.jsonl")
+    one = GovernedEmbeddings(Words(), model="text-embedding-3-small", trace=trace)
+    assert one.embed_query("a\ud800 cat\x00") == [1.1, 0.1]
+    assert trace.calls == 1
+
+
+def test_a_chain_with_embeddings_is_governed_with_a_cache_for_its_replies(tmp_path: Path) -> None:
+    words, cache = Words(), ResponseCache(tmp_path / "cache")
+    found = govern(words, governor=Governor(), response_cache=cache)
+    assert isinstance(found, GovernedEmbeddings)
+    assert found.bound is words
 
 
 def test_vectors_are_the_models_own() -> None:

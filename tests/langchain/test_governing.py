@@ -48,7 +48,7 @@ CHAINS: dict[str, Callable[[FakeChat], Any]] = {
     "assign": lambda model: RunnablePassthrough.assign(a=PROMPT | model),
     "branch": lambda model: RunnableBranch((lambda _: True, PROMPT | model), PROMPT | model),
     "binding": lambda model: PROMPT | model.bind(stop=["x"]).with_config(tags=["y"]),
-    "retry": lambda model: PROMPT | model.with_retry(),
+    "retry": lambda model: PROMPT | model.with_retry(wait_exponential_jitter=False),
     "fallbacks": lambda model: PROMPT | model.with_fallbacks([model]),
     "tools": lambda model: PROMPT | model.bind_tools([tool(len)]),
     "each": lambda model: RunnableLambda(lambda given: [given]) | (PROMPT | model).map(),

@@ -3,13 +3,14 @@
 import asyncio
 import gc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import ModelRateLimitError
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.rate_limiters import BaseRateLimiter
 from langchain_core.runnables import ConfigurableField, RunnableBinding, RunnableLambda
 from langchain_openai import ChatOpenAI
@@ -18,6 +19,7 @@ from pydantic import BaseModel
 
 from harness_core import BadSettingError, Governor, ResponseCache, Trace, governed_run
 from harness_integrations.langchain import GovernedChatModel, GovernedRefusal, govern
+from harness_integrations.langchain.testing import ReplayChatModel
 from tests.support.fake_chat import FakeChat, StreamingChat
 from tests.support.tool_server import ToolServer
 
@@ -444,3 +446,41 @@ async def test_another_event_loop_gets_a_clear_error(anyio_backend: str) -> None
     model, _ = governed()
     with pytest.raises(RuntimeError, match="runs on asyncio"):
         await model._agenerate([HumanMessage("hi")])
+
+
+# --- text that is no valid Unicode ----------------------------------------------------------------
+
+ODD = "a\ud800b\x00c"
+READ = "a\ufffdb\x00c"
+ODD_TALK = [
+    SystemMessage(ODD),
+    HumanMessage([
+        {"type": "text", "text": ODD},
+        {"type": "image_url", "image_url": {"url": f"https://example.org/{ODD}"}},
+        {"type": "custom", ODD: ODD},
+    ], name=ODD),
+    AIMessage("", tool_calls=[{"id": ODD, "name": ODD, "args": {ODD: ODD}}]),
+    ToolMessage(ODD, tool_call_id=ODD),
+]  # fmt: skip
+
+
+@pytest.mark.anyio
+async def test_text_that_is_no_unicode_is_recorded_cached_and_replayed(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    trace, fake = Trace(path=path), FakeChat(reply=lambda _: ODD)
+    model = GovernedChatModel(fake, trace=trace, response_cache=ResponseCache(tmp_path / "cache"))
+    settings: dict[str, Any] = {"stop": [ODD], "user": ODD, "extra": {ODD: ODD}}
+    tooled = model.bind_tools([{"type": "function", "function": {"name": ODD, "description": ODD}}])
+    assert model.invoke(ODD_TALK, **settings).content == ODD
+    assert "".join(str(x.content) for x in model.stream(ODD_TALK, **settings)) == READ
+    assert (await tooled.ainvoke(ODD_TALK, tool_choice=ODD)).content == ODD
+    assert [step.cached for step in trace.steps] == [False, True, False]
+    assert ReplayChatModel(path).invoke(ODD_TALK, **settings).content == READ
+
+
+def test_a_failure_whose_words_are_no_unicode_is_recorded(tmp_path: Path) -> None:
+    trace = Trace(path=tmp_path / "run.jsonl")
+    model = GovernedChatModel(FakeChat(fails=ValueError(ODD)), trace=trace)
+    with pytest.raises(ValueError, match="a"):
+        model.invoke("hi")
+    assert trace.steps[0].error == f"ValueError: {READ}"

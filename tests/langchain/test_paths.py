@@ -10,11 +10,12 @@ from langchain.agents import create_agent
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import ModelError
 from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel
 
-from harness_core import Governor, Refusal, RequestRefused, Trace
+from harness_core import Governor, Refusal, RequestRefused, Trace, override, register_model
 from harness_integrations.langchain import GovernedChatModel, GovernedRefusal, retry_unless_refused
 from tests.support.tool_server import ToolServer
 
@@ -215,3 +216,33 @@ async def test_tasks_spend_a_limit_exactly(limit: str, achat: Make) -> None:  # 
                 group.create_task(work())
         assert len(server.requests) == outcomes.count(True) == 5
         assert trace.ledger.held == 0
+
+
+PEERS = ("one after another", "twenty threads", "twenty tasks")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("how", PEERS)
+async def test_twenty_calls_under_ten_cents_are_two_calls(how: str, achat: Make) -> None:
+    """1,000 tokens in and 4,000 out at 2.50 and 10.00 USD per million: 0.0425 USD a call."""
+    register_model(
+        "priced-peer", context_window=128_000, max_output=16_384, input_usd=2.5, output_usd=10
+    )
+    prompt = " ".join(["word"] * 995)  # with its framing 1,000 tokens
+    with (
+        ToolServer(usage=lambda messages, text: (1000, 4000)) as server,
+        override(tokenizer="words", safety_margin=0.0),
+    ):
+        bound = achat(model="priced-peer", base_url=server.url, max_tokens=4000)
+        model = GovernedChatModel(bound, governor=Governor(max_cost_usd=0.10))
+        match how:
+            case "one after another":
+                results = [model.batch([prompt], return_exceptions=True)[0] for _ in range(20)]
+            case "twenty threads":
+                wide = RunnableConfig(max_concurrency=20)
+                results = model.batch([prompt] * 20, wide, return_exceptions=True)
+            case _:
+                results = await model.abatch([prompt] * 20, return_exceptions=True)
+        assert len(server.requests) == 2
+    assert sum(isinstance(one, GovernedRefusal) for one in results) == 18
+    assert model.trace.spent_usd == 0.085

@@ -6,11 +6,18 @@ import gc
 import pickle
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from llama_index.core import MockEmbedding, Settings
 from llama_index.core.base.llms.base import BaseLLM
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ImageBlock,
+    TextBlock,
+    ToolCallBlock,
+)
 from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler, TokenCountingHandler
 from llama_index.core.llms import MockLLM
 from llama_index.core.prompts import PromptTemplate
@@ -29,6 +36,7 @@ from harness_integrations.llama_index import (
     OutputCapUnenforceable,
     govern_llm,
 )
+from harness_integrations.llama_index.testing import ReplayLLM
 from tests.support.llama import KINDS, Script, Uncapped, nodes, openai, user
 from tests.support.openai_server import OpenAIServer
 
@@ -475,3 +483,28 @@ def test_one_llm_serves_one_event_loop_after_another(server: OpenAIServer, kind:
 
     assert [asyncio.run(ask()) for _ in range(3)] == ["echo: hello there"] * 3
     assert [step.ok for step in llm.trace.requests] == [True] * 3
+
+
+ODD = "a\ud800b\x00c"
+READ = "a\ufffdb\x00c"
+
+
+def test_text_that_is_no_unicode_is_recorded_cached_and_replayed(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    trace, cache = Trace(Governor(max_cost_usd=None), path=path), ResponseCache(tmp_path / "cache")
+    llm = GovernedLLM(Script(reply=lambda _: ODD), trace=trace, response_cache=cache)
+    call = ToolCallBlock(tool_call_id=ODD, tool_name=ODD, tool_kwargs={ODD: ODD})
+    talk = [
+        ChatMessage(
+            role="user", blocks=[TextBlock(text=ODD), ImageBlock(url="https://a.org/\x00")]
+        ),
+        ChatMessage(role="assistant", blocks=[TextBlock(text=ODD), call]),
+        ChatMessage(role="tool", content=ODD, additional_kwargs={"tool_call_id": ODD, "name": ODD}),
+    ]
+    assert llm.chat(talk, stop=[ODD]).message.content == ODD
+    assert list(llm.stream_chat(talk, stop=[ODD]))[-1].message.content == READ
+    assert llm.complete(ODD).text == ODD
+    assert [s.cached for s in trace.steps if s.kind == "chat"] == [False, True, False]
+    assert ReplayLLM(path).chat(talk, stop=[ODD]).message.content == READ
+    embedding = GovernedEmbedding(MockEmbedding(embed_dim=2), trace=trace)
+    assert embedding.get_text_embedding(ODD) == [0.5, 0.5]

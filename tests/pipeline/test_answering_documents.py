@@ -48,6 +48,7 @@ from harness_core import (
     segment,
     set_tokenizer,
 )
+from harness_core.asked import auto_limit
 from harness_core.errors import (
     AmbiguousNameWarning,
     AuthError,
@@ -63,7 +64,6 @@ from harness_core.errors import (
     UnknownModelWarning,
     UnknownOverrideError,
 )
-from harness_core.pipeline import auto_limit
 from harness_core.reading.registry import find_reader
 from harness_core.recipes import as_recipe
 from tests.support.reading import QUESTION, labels, saying, the_chunks

@@ -262,6 +262,13 @@ def test_a_reasoning_model_s_small_cap_is_raised_and_priced(cap: int, sent: int)
     assert (step.bound_pico or 0) >= sent * 8_000_000
 
 
+def test_what_a_reasoning_model_may_write_is_foreseen_as_it_is_sent() -> None:
+    spec = ReadSpec("stuff", model="thinker-1", max_answer_tokens=90, max_chunk_tokens=90,
+                    max_summary_tokens=90)  # fmt: skip
+    job = make_job(the_chunks(2), QUESTION, spec, saying(), Trace())
+    assert estimated(job, find_reader("stuff"), saying()).worst_tokens_out == 2048
+
+
 def test_an_unpriced_model_is_refused_before_the_first_request() -> None:
     asked: list[Any] = []
 

@@ -269,6 +269,15 @@ def test_quotations_not_found_are_counted() -> None:
     assert len(answer.evidence) == 2
 
 
+def test_what_was_read_can_be_verified_against_its_chunks() -> None:
+    spec = ReadSpec("stuff", verify=True)
+    answer = read(the_chunks(2), QUESTION, saying(), spec)
+    assert [row.verified for row in answer.evidence] == [True, True]
+    assert not answer.partial
+    (note,) = [step.detail for step in answer.trace.steps if step.label == "read.verify"]
+    assert note == {"rows": 2, "checked": 2, "not_found": 0}
+
+
 def test_an_answer_is_one_string() -> None:
     assert new_answer(["One.", "Two."], "mine", QUESTION, []).answer == "One.\nTwo."
     assert new_answer([], "mine", QUESTION, []).answer == ""

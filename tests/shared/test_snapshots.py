@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from harness_integrations.shared.snapshots import (
     DATA_TOKENS,
     Said,
+    as_json,
     plain,
     portable,
     snapshots,
@@ -99,3 +100,16 @@ def test_objects_become_data_and_never_addresses() -> None:
         "b": "<object>",
         "c": ["x", "y"],
     }
+
+
+def test_json_keeps_what_it_can_and_reads_no_text_that_is_no_unicode() -> None:
+    class Odd:
+        pass
+
+    here = f"{os.getcwd()}/a.txt"
+    assert as_json({1: (here, {"x": None}), "odd": Odd()}) == {
+        "1": [here, {"x": None}],
+        "odd": "<Odd>",
+    }
+    assert as_json({"a\ud800": ["b\udfff", 2**70]}) == {"a\ufffd": ["b\ufffd", 2**70]}
+    assert plain({"a\ud800": "b\udfff\x00"}) == {"a\ufffd": "b\ufffd\x00"}

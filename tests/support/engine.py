@@ -47,10 +47,17 @@ def cite(request: Request, *places: int) -> str:
     return " ".join(f"Fact {place} [chunk {labels[place]}]." for place in places)
 
 
+def cite_first(request: Request) -> str:
+    """A grade, an answer that cites the first excerpt, or a few words where there is none."""
+    if request.label.endswith("score"):
+        return '{"score": 7}'
+    return cite(request, 0) if labels_of(request) else "the harbour bridge"
+
+
 def labels_of(request: Request) -> list[int]:
     """The labels of the excerpts of a request."""
-    assert request.task is not None
-    return [label for label, _ in request.task.excerpts if label is not None]
+    excerpts = request.task.excerpts if request.task else ()
+    return [label for label, _ in excerpts if label is not None]
 
 
 class Scripted(BaseClient):
@@ -60,7 +67,7 @@ class Scripted(BaseClient):
     unpriced_ok = True
 
     def __init__(self, write: Write | None = None) -> None:
-        self.write: Write = write or (lambda request: cite(request, 0))
+        self.write: Write = write or cite_first
         self.requests: list[Request] = []
 
     def send(self, request: Request, /, *, on_text: OnText | None = None) -> Reply:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from typing import Any
 
 import httpx
@@ -14,12 +13,13 @@ from llama_index.embeddings.openai import (  # type: ignore[import-untyped]  # i
     OpenAIEmbedding,
 )
 from llama_index.llms.openai import OpenAI, OpenAIResponses
+from llama_index.llms.openai_like import (  # type: ignore[import-untyped]  # it ships no types
+    OpenAILike,
+)
 
 from tests.support.openai_server import OpenAIServer
 
-KINDS = ["openai", "responses"]
-if find_spec("llama_index.llms.openai_like") is not None:
-    KINDS.append("like")
+KINDS = ["openai", "responses", "like"]
 SHIP = "The Dunlin carries 61 passengers. She was built in 1961."
 HARBOUR = "The harbour opened in 1880 and was widened in 1912."
 ANSWER = "She carries 61 passengers."
@@ -59,10 +59,6 @@ def embedding(server: OpenAIServer, **settings: Any) -> OpenAIEmbedding:
 def openai(server: OpenAIServer, kind: str = "openai", **settings: Any) -> Any:
     known: dict[str, Any] = {"model": "gpt-4o-mini", **_connected(server)}
     if kind == "like":
-        from llama_index.llms.openai_like import (  # type: ignore[import-not-found,import-untyped,unused-ignore]  # rarely there
-            OpenAILike,
-        )
-
         more = {"is_chat_model": True, "is_function_calling_model": True, "context_window": 128_000}
         return OpenAILike(**{**known, **more, **settings})
     if kind == "responses":

@@ -12,6 +12,7 @@ from harness_core.client import Client, OnText
 from harness_core.config import setting
 from harness_core.errors import BadSettingError
 from harness_core.flows import sync, tasks
+from harness_core.flows.ask import reply_of
 from harness_core.flows.streaming import HeldBack
 from harness_core.flows.types import Drive, Flow, T
 from harness_core.messages import (
@@ -93,7 +94,7 @@ def call(
         BadQuestionError: messages without text.
     """
     request = _request(messages, locals())
-    return _text(sync.run(_exchange(client, request, trace), on_text=on_text))
+    return reply_of(sync.run(_exchange(client, request, trace), on_text=on_text))
 
 
 async def acall(
@@ -114,7 +115,7 @@ async def acall(
 ) -> Reply:
     """The async twin of ``call``."""
     request = _request(messages, locals())
-    return _text(await tasks.arun(_exchange(client, request, trace), on_text=on_text))
+    return reply_of(await tasks.arun(_exchange(client, request, trace), on_text=on_text))
 
 
 def call_json(
@@ -184,12 +185,6 @@ def _exchange(client: Client, request: Request, trace: Trace | None) -> Drive[Ou
     if not isinstance(client, Client):
         raise BadSettingError(f"client is a client, not {type(client).__name__}")
     return exchange(request, Run(client, trace_for(trace) or Trace()))
-
-
-def _text(outcome: Outcome) -> Reply:
-    if not isinstance(outcome, Reply):
-        raise TypeError(f"a text request was answered with {type(outcome).__name__}")
-    return outcome
 
 
 def _json(reply: Reply) -> JsonReply:

@@ -361,7 +361,7 @@ def _unpriced(demand: Demand, limits: Limits, _ledger: Ledger) -> Refusal:
         f"unpriced model: {demand.model!r} has no registered price, so what the {demand.label!r} "
         f"request costs cannot be held to the ${plain(limits.max_cost_usd or 0)} spending limit, "
         "and it was not sent; register its prices with register_model(), or send it unpriced with "
-        "allow_unpriced=True",
+        "allow_unpriced=True (HARNESS_ALLOW_UNPRICED=yes)",
     )
 
 

@@ -4,6 +4,7 @@ Steps are numbered as they are issued, so a parallel run leaves the trace of a s
 Nothing else keeps a second count: cost, progress, recordings and reports are read off here.
 """
 
+import html
 import os
 import threading
 import uuid
@@ -403,6 +404,10 @@ class Trace:
 
     def __str__(self) -> str:
         return accounts.printed(self)
+
+    def _repr_html_(self) -> str:
+        """The totals in a notebook."""
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     # --- files ------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Literal
 
 from harness_core.answer import Answer
+from harness_core.asked import checked_client, finish, recorder, segmented, width_of
 from harness_core.calls.ambient import trace_for
 from harness_core.calls.branches import Branch
 from harness_core.calls.exchange import governed
@@ -39,7 +40,6 @@ from harness_core.errors import (
 from harness_core.flows import sync, tasks
 from harness_core.flows.types import Drive, Flow, Work
 from harness_core.messages import SENTINEL
-from harness_core.pipeline import checked_client, finish, recorder, segmented, width_of
 from harness_core.reading.flow import checked_question, read_flow
 from harness_core.reading.preflight import may_cost_nothing
 from harness_core.reading.registry import reader_signature

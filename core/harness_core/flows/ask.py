@@ -21,7 +21,7 @@ def ask_all(requests: Iterable[Request]) -> Flow[list[Reply]]:
     if not batch:
         return []
     outcomes: Sequence[Outcome] = yield batch
-    return [_reply(outcome) for _, outcome in zip(batch, outcomes, strict=True)]
+    return [reply_of(outcome) for _, outcome in zip(batch, outcomes, strict=True)]
 
 
 def ask_vectors(requests: Iterable[Texts]) -> Flow[list[Embeddings]]:
@@ -80,7 +80,8 @@ def _to_batch(
         answer = yield todo
 
 
-def _reply(outcome: Outcome) -> Reply:
+def reply_of(outcome: Outcome) -> Reply:
+    """The outcome of a request for text, which is a ``Reply``."""
     if not isinstance(outcome, Reply):
         raise TypeError(f"a text request was answered with {type(outcome).__name__}")
     return outcome

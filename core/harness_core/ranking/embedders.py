@@ -36,6 +36,9 @@ Embed: TypeAlias = Callable[[list[str], Mapping[str, Any]], Any]
 Record: TypeAlias = Callable[[str, Mapping[str, Any]], object]
 Fallback: TypeAlias = Literal["lexical", "error", "none"]
 
+BATCH: Final = 64
+"""Texts of one request, at the most, where nothing else is asked for."""
+
 _STOPS: Final = (AuthError, ReplayMissError, ReplayExhaustedError)
 
 
@@ -131,7 +134,7 @@ def embed_texts(
     model: str | None = None,
     embedder: str | Embed | None = None,
     fallback: Fallback = "lexical",
-    batch_size: int = 64,
+    batch_size: int = BATCH,
     use_cache: bool | None = None,
     record: Record | None = None,
     allow: Callable[[str], bool] | None = None,

@@ -9,6 +9,7 @@ from harness_core.calls.replay import ReplayClient
 from harness_core.calls.trace import Trace
 from harness_core.client import Client
 from harness_core.config import setting
+from harness_core.documents.decoding import decode
 from harness_core.documents.types import Chunks
 from harness_core.errors import (
     BadQuestionError,
@@ -46,9 +47,7 @@ def checked_question(question: Any) -> str:
         BadQuestionError: it is no text, or blank.
     """
     if isinstance(question, bytes):
-        question = (
-            question.decode("utf-8") if _is_utf8(question) else question.decode("cp1252", "replace")
-        )
+        question = decode(question)
     if not isinstance(question, str) or not question.strip():
         raise BadQuestionError(f"the question is a non-blank text, not {question!r}")
     return clean_text(question)
@@ -121,11 +120,8 @@ def read_flow(
 
 def verify(answer: Answer, chunks: Chunks | None, trace: Trace | None = None) -> None:
     """Check every quotation of an answer against its chunk, and write the verdicts onto it."""
-    sources = {chunk.chunk_id: chunk.quoted for chunk in chunks or ()}
-    answer.evidence = [
-        check_row(row, sources.get(row.chunk_id) if row.chunk_id is not None else None)
-        for row in answer.evidence
-    ]
+    sources: dict[int | None, str] = {chunk.chunk_id: chunk.quoted for chunk in chunks or ()}
+    answer.evidence = [check_row(row, sources.get(row.chunk_id)) for row in answer.evidence]
     missing = sum(row.verified is False for row in answer.evidence)
     if missing:
         _degrade(answer, unverified_evidence=missing)
@@ -215,11 +211,3 @@ def _foresee(trace: Trace, requests: int) -> None:
         warn(CallCapWarning(
             f"{requests} requests are due and the cap of {most} leaves {left}; the rest is not sent"
         ))  # fmt: skip
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True

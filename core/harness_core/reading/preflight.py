@@ -9,18 +9,19 @@ from typing import Any
 from harness_core.calls.prepare import REASONING_CAP
 from harness_core.calls.trace import Trace
 from harness_core.client import Client
+from harness_core.config import setting
 from harness_core.errors import CallCapError, CostCapError, UnpricedModelError
 from harness_core.messages import Usage
 from harness_core.models.prices import bound, price, usd
 from harness_core.models.registry import ModelInfo, model_info
 from harness_core.models.tokenizers import count_tokens
+from harness_core.ranking.embedders import BATCH, unknown_texts
 from harness_core.reading.job import Job
 from harness_core.reading.registry import Registered
 
 REQUEST_OVERHEAD = 200
 """Prompt tokens around the excerpts of one request, at the most."""
 
-EMBED_BATCH = 64
 LIKELY_REPLY = 150
 """Tokens of a reply that nothing is known of."""
 
@@ -172,8 +173,8 @@ def _check_money(
     if unpriced and not limits.allow_unpriced:
         raise UnpricedModelError(
             f"{unpriced[0]!r} has no registered price, so a read with it cannot be held to the "
-            f"${most:g} spending limit; register its prices with register_model(), or pass "
-            "allow_unpriced=True"
+            f"${most:g} spending limit; register its prices with register_model(), or allow it "
+            "with allow_unpriced=True (HARNESS_ALLOW_UNPRICED=yes)"
         )
     if spent > 0 and spent >= limits.max_pico:
         raise CostCapError(f"the run has already spent its ${most:g} limit; raise max_cost_usd")
@@ -199,18 +200,14 @@ def _input_pico(job: Job, reader: Registered) -> int | None:
 
 def _embed_calls(job: Job, reader: Registered, client: Client) -> int:
     """Embedding requests, counted only where the client posts them to a provider."""
-    from harness_core.config import setting
-
     texts = getattr(reader.reader, "embedding_texts", None)
     if texts is None or not client.provider or not client.can_embed:
         return 0
     if (setting("embedder") or client.embedder or "api") != "api":
         return 0
-    from harness_core.ranking.embedders import unknown_texts
-
-    unknown: int = unknown_texts(texts(job), client)
+    unknown = unknown_texts(texts(job), client)
     extra = getattr(reader.reader, "later_embeddings", None)
-    return -(-unknown // EMBED_BATCH) + (int(extra(job)) if extra is not None else 0)
+    return -(-unknown // BATCH) + (int(extra(job)) if extra is not None else 0)
 
 
 def _models(job: Job) -> list[str]:

@@ -7,7 +7,8 @@ from pydantic import Field
 from harness_core.collections.contract import Asked
 
 FieldType = Literal["text", "number", "time", "bool"]
-Name = Annotated[str, Field(max_length=64)]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+Ref = Annotated[str, Field(max_length=64)]
 
 
 class NewNamespace(Asked):
@@ -52,8 +53,8 @@ class FileChange(Asked):
 class Grant(Asked):
     """What a scoped key may do, where. ``collection`` is a name, an id or ``*``."""
 
-    namespace: Name
-    collection: Name
+    namespace: Ref
+    collection: Ref
     actions: Annotated[list[Literal["query", "read", "write"]], Field(min_length=1, max_length=3)]
 
 

@@ -191,6 +191,6 @@ def _hit(one: Hit) -> Place:
 
 def _asked(span: Span) -> dict[str, Any]:
     """A span as it may be asked: without the members that a newer server added."""
-    return span.model_copy(update={}).model_dump(
-        mode="json", exclude_none=True, include={"file_id", "unit", "start", "end", "pages"}
-    )
+    known: Any = dict.fromkeys(("file_id", "unit", "start", "end"), True)
+    known["pages"] = {"start", "end"}
+    return span.model_dump(mode="json", exclude_none=True, include=known)

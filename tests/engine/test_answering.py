@@ -1,10 +1,11 @@
 """What an answer over HTTP holds: markers, sources, spans, headers."""
 
 import re
+from pathlib import Path
 
 import pytest
 
-from harness_core import register_model
+from harness_core import example_document, register_model
 from harness_core.messages import SENTINEL
 from tests.support.engine import DOCS, World, cite, labels_of, path_of
 
@@ -212,3 +213,29 @@ def test_long_questions_and_histories_fit(served: World) -> None:  # AC23 AC27
     turns = [{"role": "user", "content": "h" * 32_000}] * 32
     assert served.ask(query="\U0001f600" * 32_000).status_code == 200
     assert served.ask(history=turns).status_code == 200
+
+
+def test_a_place_in_a_pdf_says_its_pages(own: World) -> None:  # AC12
+    data = Path(example_document("pdf")).read_bytes()
+    own.collection("void").add("/report.pdf", data)
+    own.model.write = lambda request: cite(request, 0)
+    told = own.ask("void", query="How big was the deficit of the pension scheme?").json()
+    span = told["sources"][0]["span"]
+    assert span["unit"] == "chars"
+    assert 1 <= span["pages"]["start"] < span["pages"]["end"]
+    page = {"file_id": span["file_id"], "unit": "pages", **span["pages"]}
+    body = {"spans": [span, page, {**span, "pages": {"start": 90, "end": 91}}]}
+    parts = own.request("POST", path_of("void", ":read-spans"), json=body).json()["parts"]
+    assert parts[0]["text"] in parts[1]["text"]
+    assert parts[2]["error"] == "pages_mismatch"
+
+
+def test_equal_scores_are_in_a_fixed_order(own: World) -> None:  # AC10
+    for path in ("/z.txt", "/m.txt", "/b.txt"):
+        own.collection("void").add(path, "The tide was high.")
+    own.model.write = lambda request: SENTINEL
+    orders = {
+        tuple(one["path"] for one in own.ask("void", query="tide").json()["sources"])
+        for _ in range(10)
+    }
+    assert orders == {("/b.txt", "/m.txt", "/z.txt")}

@@ -59,9 +59,7 @@ def test_answer_does_what_its_document_says(
          "--max-examples", "20")  # fmt: skip
 
 
-def test_the_other_endpoints_keep_to_their_statuses_and_shapes(
-    made: World, tmp_path: Path
-) -> None:
+def test_the_other_endpoints_keep_to_their_statuses_and_shapes(made: World, tmp_path: Path) -> None:
     # What a path, a key or a metadata field may be is more than a schema says; a POST without its
     # verb is nowhere (404), not a method that is missing (405).
     _run(

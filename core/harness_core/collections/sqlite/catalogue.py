@@ -103,12 +103,16 @@ class Catalogue:
 
     def secret(self, name: str) -> bytes:
         """A random secret of this store, made at its first use."""
-        with self.database.write() as connection:
-            connection.execute(
-                "INSERT OR IGNORE INTO secret VALUES (?, ?)", (name, secrets.token_bytes(32))
-            )
-            row = connection.execute("SELECT value FROM secret WHERE name = ?", (name,)).fetchone()
-            return bytes(row["value"])
+        wanted = "SELECT value FROM secret WHERE name = ?"
+        with self.database.read() as connection:
+            row = connection.execute(wanted, (name,)).fetchone()
+        if row is None:
+            with self.database.write() as connection:
+                connection.execute(
+                    "INSERT OR IGNORE INTO secret VALUES (?, ?)", (name, secrets.token_bytes(32))
+                )
+                row = connection.execute(wanted, (name,)).fetchone()
+        return bytes(row["value"])
 
     def add_key(self, row: Mapping[str, Any]) -> None:
         """Keep a key: id, kind, mac, grants (JSON data), created_us, expires_us."""

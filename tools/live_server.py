@@ -31,7 +31,7 @@ def main(command: list[str]) -> int:
         params.port = 0
         params.n_ctx = 8192
         params.n_parallel = 1
-        params.cpuparams.n_threads = os.cpu_count() or 2
+        params.cpuparams.n_threads = 1  # more wait for each other: fifty times slower when busy
         params.sampling.seed = 1
         server = xllamacpp.Server(params)
         url = str(server.listening_address)

@@ -3,6 +3,7 @@
 One step a line, in an order of names made for reading; no times, no ids of a run, no addresses.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -79,10 +80,11 @@ def check_writable(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         probe.touch()
         probe.unlink()
-        for folder in made:
-            folder.rmdir()
     except OSError as error:
         raise unwritable(path, error) from error
+    for folder in made:
+        with contextlib.suppress(OSError):  # another worker writes there already
+            folder.rmdir()
 
 
 def unwritable(path: Path, error: OSError) -> TraceError:

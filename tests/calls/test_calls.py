@@ -196,6 +196,18 @@ def key_of(client: Any, **more: Any) -> str:
     return keys.cache_key(keys.message_bytes(request), request, client, {"model": "m"})
 
 
+def test_what_a_message_carries_beside_its_text_is_recorded_and_part_of_the_key() -> None:
+    trace = Trace()
+    for more in (None, {"name": "ann"}, {"name": "bob"}):
+        call(MockClient(), Message("user", HELLO, more), trace=trace)
+    assert [step.prompt[0].as_json() for step in trace.steps] == [
+        {"role": "user", "content": HELLO},
+        {"role": "user", "content": HELLO, "more": {"name": "ann"}},
+        {"role": "user", "content": HELLO, "more": {"name": "bob"}},
+    ]
+    assert len({step.replay_key for step in trace.steps}) == 3
+
+
 def test_headers_are_no_part_of_a_key_and_line_ends_are_folded() -> None:  # core 20, 70
     from harness_core.clients.openai import OpenAIClient
 

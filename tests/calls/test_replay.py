@@ -245,6 +245,45 @@ def test_calls_and_tokens_stop_a_replay_where_they_stopped_the_run() -> None:
         assert [r.reason for r in again.refusals] == [r.reason for r in recorded.refusals]
 
 
+REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]] = {
+    # reason: what the second request asks, the limits that refuse it, limits that would not
+    "model": ({"model": "other"}, {"allowed_models": ["priced"]}, [
+        {"allowed_models": None}, {"allowed_models": ["priced", "other"]},
+    ]),
+    "output": ({"max_output": 200}, {"max_output_tokens": 150}, [
+        {"max_output_tokens": None}, {"max_output_tokens": 200},
+    ]),
+    "unpriced": ({"model": "no-price"}, {"max_cost_usd": 1}, [
+        {"max_cost_usd": None}, {"max_cost_usd": 1, "allow_unpriced": True},
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_what_a_limit_of_any_kind_refused_is_refused_again_and_a_miss_without_it(
+    reason: str,
+) -> None:
+    asks, limits, looser = REFUSED[reason]
+
+    def two(client: Any, governor: Governor) -> tuple[Trace, list[Reply]]:
+        trace = Trace(governor)
+        more = {"max_output": 100, **asks}
+        return trace, [
+            call(client, "a", max_output=100, trace=trace), call(client, "b", trace=trace, **more),
+        ]  # fmt: skip
+
+    recorded, _ = two(CallableClient(shouted, model="priced"), Governor(**limits))
+    assert [refusal.reason for refusal in recorded.refusals] == [reason]
+    again, replies = two(ReplayClient(recorded), Governor(**limits))
+    assert [(reply.ok, reply.reason) for reply in replies] == [(True, None), (False, reason)]
+    assert [refusal.message for refusal in again.refusals] == [
+        refusal.message for refusal in recorded.refusals
+    ]
+    for other in looser:
+        with pytest.raises(ReplayMissError, match="cut short"):
+            two(ReplayClient(recorded), Governor(**other))
+
+
 def test_an_expensive_run_that_was_not_stopped_replays_under_any_limit() -> None:  # core 96
     trace = Trace(Governor(max_cost_usd=0.0001))
     recorded = record(*TEXTS)

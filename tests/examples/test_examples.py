@@ -25,7 +25,7 @@ SAYS = {
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_runs_and_says_what_it_should(example: str) -> None:  # C4
+def test_an_example_runs_and_says_what_it_should(example: str) -> None:  # C4, langchain 48
     done = subprocess.run(
         [sys.executable, "-W", "error", ROOT / "examples" / f"{example}.py"],
         capture_output=True,

@@ -122,23 +122,43 @@ def test_the_client_s_model_is_asked_sized_and_priced() -> None:  # R6
     assert (answer.totals().usd or 0) > 0
 
 
-def test_the_recipes_are_listed_and_made() -> None:
-    rows = {row["name"]: row for row in list_recipes()}
-    assert set(rows) == {
-        "fast", "precise", "needle", "thorough", "survey", "narrative", "scanned", "research",
-        "consensus", "legacy",
-    }  # fmt: skip
-    for name, row in rows.items():
-        recipe = get_recipe(name)
-        assert (recipe.name, recipe.read.reader) == (name, row["reader"])
-        assert (recipe.segment.method, recipe.segment.max_tokens) == (
-            row["segmenter"], row["max_tokens"],
-        )  # fmt: skip
-        assert recipe.read.model is None
-    needle = get_recipe("needle")
-    assert (needle.read.top_k, needle.read.cite, needle.segment.overlap_tokens) == (8, True, 50)
-    assert get_recipe("consensus").read.members == ("retrieve", "map_reduce", "refine")
-    assert get_recipe("scanned").ingest.clean == "scan"
+RECIPES: dict[str, tuple[str, int, int, str, dict[str, Any]]] = {
+    "fast": ("paragraph", 4000, 0, "stuff", {}),
+    "precise": ("sentence", 600, 60, "skim", {"cite": True}),
+    "needle": ("semantic", 500, 50, "retrieve", {"top_k": 8, "cite": True}),
+    "thorough": ("paragraph", 1200, 120, "map_reduce", {}),
+    "survey": ("structural", 1500, 0, "hierarchical", {"fan_in": 5}),
+    "narrative": ("paragraph", 1500, 0, "refine", {}),
+    "scanned": ("page", 2000, 0, "rerank", {"rerank_candidates": 25, "top_k": 6}),
+    "research": (
+        "structural", 900, 90, "iterative", {"top_k": 5, "max_rounds": 4, "cite": True},
+    ),
+    "consensus": (
+        "recursive", 1000, 100, "ensemble", {"members": ("retrieve", "map_reduce", "refine")},
+    ),
+    "legacy": ("paragraph", 3000, 0, "map_reduce", {}),
+}  # fmt: skip
+
+
+def test_the_recipes_are_listed() -> None:
+    rows = list_recipes()
+    assert [row["name"] for row in rows] == list(RECIPES)
+    for row in rows:
+        cut = (row["segmenter"], row["max_tokens"], row["overlap_tokens"], row["reader"])
+        assert cut == RECIPES[row["name"]][:4]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_is_what_its_row_says(name: str) -> None:
+    method, most, overlap, reader, settings = RECIPES[name]
+    recipe = get_recipe(name)
+    segment, spec = recipe.segment, recipe.read
+    assert (segment.method, segment.max_tokens, segment.overlap_tokens) == (method, most, overlap)
+    assert (recipe.name, spec.reader, spec.model) == (name, reader, None)
+    assert {setting: getattr(spec, setting) for setting in settings} == settings
+    assert recipe.ingest.clean == {
+        "scanned": "scan", "research": "academic", "legacy": "legacy",
+    }.get(name, "standard")  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -293,6 +313,7 @@ def test_an_answer_tells_its_recipe_document_and_chunks() -> None:
     assert {step.recipe for step in answer.trace.steps} == {"thorough"}
     assert {step.source for step in answer.trace.steps} == {"report.md"}
     assert answer.trace.answers == [answer]
+    assert (answer.trace.meta["question"], answer.trace.meta["recipe"]) == (QUESTION, "thorough")
     json.loads(answer.to_json())
 
 

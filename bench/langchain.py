@@ -42,9 +42,10 @@ def _per_call() -> list[dict[str, Any]]:
 
     with _server() as url:
         bare, instant = _model(url), _model()
+        wrapped = GovernedChatModel(bare, trace=_trace())
 
         def governed() -> None:
-            _asked(GovernedChatModel(bare, trace=_trace()))
+            _asked(wrapped)
 
         def watched() -> None:
             with trace_calls(_trace()):

@@ -38,7 +38,7 @@ from harness_integrations.langchain.replies import from_cache, read_message
 from harness_integrations.langchain.sending import CODEC, cap_name, identity_of
 from harness_integrations.langchain.structured import Method, structured
 from harness_integrations.langchain.walking import INSIDE, models_in, rebound, rebuilt_with
-from harness_integrations.shared.failures import failed_reply
+from harness_integrations.shared.failures import cut_reply, failed_reply
 from harness_integrations.shared.governing import AdaptedClient, need_asyncio
 from harness_integrations.shared.retries import without_retries
 from harness_integrations.shared.snapshots import plain
@@ -130,7 +130,7 @@ class LangChainClient(AdaptedClient):
                     return self._read(runnable.invoke(given, config))
                 return self._streamed(runnable.stream(given, config), on_text)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is its request's
-                return failed_reply(error)
+                return cut_reply(error) or failed_reply(error)
 
     async def asend(self, request: Request, /, *, on_text: OnText | None = None) -> Reply:
         """The async twin of ``send``, on asyncio."""
@@ -142,7 +142,7 @@ class LangChainClient(AdaptedClient):
                     return self._read(await runnable.ainvoke(given, config))
                 return await self._astreamed(runnable.astream(given, config), on_text)
             except Exception as error:  # noqa: BLE001 - as above
-                return failed_reply(error)
+                return cut_reply(error) or failed_reply(error)
 
     def _streamed(self, source: Any, on_text: OnText) -> Reply:
         total: Any = None

@@ -164,3 +164,5 @@ def harness_recording(
     report = item.stash.get(_report, None)
     passed = report is not None and report.passed
     recording.finish(passed=passed, strict=config.getoption("harness_strict"))
+    if recording.unkept is not None:
+        item.add_report_section("teardown", "harness_recording", recording.unkept)

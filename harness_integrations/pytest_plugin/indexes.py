@@ -30,7 +30,9 @@ def llm(recording: "HarnessRecording", real: Any) -> LLM:
     if recording.sends:
         return govern_llm(known, trace=recording.trace, allow_uncapped=True)  # type: ignore[arg-type]  # made above
     made = ReplayLLM(recording.recording, like=known, trace=recording.trace)
-    scrubbed(made._client, recording.scrubber)  # noqa: SLF001 - what answers for it
+    client: Any = made._client  # noqa: SLF001 - what answers for it
+    scrubbed(client, recording.scrubber)
+    client.governed = made  # a reader that asks through it reads on this trace, as one that records
     return made
 
 

@@ -26,7 +26,7 @@ from harness_integrations.pytest_plugin.clients import (
 from harness_integrations.pytest_plugin.modes import Mode
 from harness_integrations.pytest_plugin.numbering import renumbered, shifted
 from harness_integrations.pytest_plugin.places import Place
-from harness_integrations.pytest_plugin.recordings import TestRecording, notes
+from harness_integrations.pytest_plugin.recordings import TestRecording, notes, unkept
 from harness_integrations.pytest_plugin.scrubbing import Redact, Scrubber
 from harness_integrations.pytest_plugin.targets import framework_of, kind_of, makes, owner_of
 
@@ -88,6 +88,8 @@ class HarnessRecording:
         self._sent = Sent(self.trace, self._usd, vectors=vectors)
         self._undo = ExitStack()
         self._counts: dict[str, int] = {}
+        self.unkept: str | None = None
+        """Why there is no recording, where limits refused everything."""
 
     # --- wrapping -------------------------------------------------------------------------------
 
@@ -250,7 +252,9 @@ class HarnessRecording:
         if self._lease is not None:
             self._lease.close(self._sent.spent_usd)
         if self.sends:
-            self._save()
+            self._save(passed=passed)
+        if passed and self.unkept:
+            pytest.fail(self.unkept, pytrace=False)
         if not passed or (self.sends and not self.replays):
             return
         if self.recording.complaints:
@@ -268,10 +272,15 @@ class HarnessRecording:
                 f"To record the test anew: {self.place.again} --harness-record=all", pytrace=False,
             )  # fmt: skip
 
-    def _save(self) -> None:
+    def _save(self, *, passed: bool) -> None:
         fresh, refusals = self._fresh()
-        if not any(not step.local for step in fresh) and not refusals:
-            return
+        if all(step.local for step in fresh):
+            reasons = {one.reason for one in refusals}
+            meant = passed and "unpriced" not in reasons  # a test of a limit passes on its refusal
+            if refusals and not self.replays and not meant:
+                self.unkept = unkept(self.place, reasons)
+            if self.unkept or not refusals:
+                return
         steps = self._continued(fresh) if self.replays else fresh
         refused = [*self.recording.trace.refusals, *refusals] if self.replays else refusals
         writing.write(

@@ -1,7 +1,7 @@
 """A test's recording as something to answer from, which says at length what it does not hold."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher, unified_diff
 from itertools import zip_longest
@@ -28,6 +28,10 @@ _SETTINGS = ("model", "max_output_asked", "temperature", "effort", "stop", "n", 
 _SAID = {"max_output_asked": "max_output", "tool_hashes": "tools", "schema_hash": "schema"}
 _COMPARED = 4000  # characters of a prompt that decide which recorded one is nearest
 _LONGEST = 400  # characters of a line in a message
+_LET_IT = (
+    "Give the model a price with register_model(), or let it be used without one: "
+    "harness_recording.limits(allow_unpriced=True)"
+)
 
 
 class TestRecording(Recording):
@@ -118,7 +122,10 @@ class TestRecording(Recording):
             )
             yield from difference(near, asked)
         if self.trace.budget_stop:
-            yield f"The recorded run was cut short by a limit ({self.trace.stop_reason})."
+            reasons = {one.reason for one in self.trace.refusals}
+            yield f"The recorded run was cut short by a limit ({', '.join(sorted(reasons))}). " + (
+                _LET_IT if "unpriced" in reasons else "Another is set by harness_recording.limits()"
+            )
         yield self._advice()
 
     def _no_vectors(self, call: Call) -> str:
@@ -138,6 +145,15 @@ class TestRecording(Recording):
             f"To record what is missing: {again} --harness-record=new\n"
             f"To record the test anew: {again} --harness-record=all"
         )
+
+
+def unkept(place: Place, reasons: Collection[str]) -> str:
+    """What to say where limits refused every request, so that nothing was recorded."""
+    way = _LET_IT if "unpriced" in reasons else "Other limits are set by harness_recording.limits()"
+    return (
+        f"nothing was recorded in {place}: limits refused every request "
+        f"({', '.join(sorted(reasons))}). {way}"
+    )
 
 
 def read_recording(place: Place) -> Trace:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness_core.messages import Reply, clean_text
+from harness_integrations.shared.usage import as_mapping, read_usage
 
 _NEVER_LEFT = frozenset({"ConnectError", "ConnectTimeout", "ConnectionRefusedError"})
 
@@ -26,7 +27,28 @@ def of_stream(reply: Reply, pieces: Iterable[Any]) -> Reply:
 
 def failed_reply(error: Exception, **known: Any) -> Reply:
     """The failed reply of a request whose client raised; the exception travels as ``cause``."""
-    return Reply.failed(**failure_facts(error), **known)
+    return Reply.failed(**{**failure_facts(error), **_paid(error), **known})
+
+
+def cut_reply(error: Exception) -> Reply | None:
+    """The cut-off reply that OpenAI's SDK has in hand when it raises since JSON is not whole.
+
+    None where an exception carries none.
+    """
+    choices = as_mapping(getattr(error, "completion", None)).get("choices") or [{}]
+    text = as_mapping(choices[0].get("message")).get("content")
+    return Reply(ok=True, text=text.strip(), **_paid(error)) if text and text.strip() else None
+
+
+def _paid(error: Exception) -> dict[str, Any]:
+    completion = as_mapping(getattr(error, "completion", None))
+    if not completion.get("usage"):
+        return {}
+    return {
+        "usage": read_usage(completion["usage"]),
+        "finish_reason": "length",
+        "served_model": completion.get("model"),
+    }
 
 
 def failure_facts(error: Exception) -> dict[str, Any]:

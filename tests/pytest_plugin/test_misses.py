@@ -158,6 +158,64 @@ def test_the_limits_of_the_recorded_run_are_in_force_in_its_replay(
     run("none", "--harness-strict").assert_outcomes(passed=1)
 
 
+UNPRICED = """
+from harness_core import CallableClient, call
+
+def test_it(harness_recording):
+    client = harness_recording.client(
+        lambda: CallableClient(lambda messages: "Twelve.", model="nobody-priced-it")
+    )
+    {limits}
+    reply = call(client, "How many?", max_output=9, trace=harness_recording.trace)
+    {end}
+"""
+ALLOWED = "harness_recording.limits(allow_unpriced=True)"
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome"),
+    [("assert reply.ok", {"failed": 1}), ("assert reply.reason", {"passed": 1, "errors": 1})],
+    ids=["failing", "passing"],
+)
+def test_a_run_that_was_refused_for_want_of_a_price_leaves_no_recording(
+    run: Run, pytester: pytest.Pytester, recordings: Recordings, end: str, outcome: dict[str, int]
+) -> None:
+    pytester.makepyfile(test_app=UNPRICED.format(limits="", end=end))
+    result = run("once", "-W", "ignore")
+    result.assert_outcomes(**outcome)
+    result.stdout.fnmatch_lines(
+        ["*nothing was recorded in recordings/*(unpriced)*.limits(allow_unpriced=True)*"]
+    )
+    assert recordings() == {}
+    pytester.makepyfile(test_app=UNPRICED.format(limits=ALLOWED, end="assert reply.ok"))
+    run("once", "-W", "ignore").assert_outcomes(passed=1)
+    run("none", "-W", "ignore", "--harness-strict").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(("end", "kept"), [("assert reply.ok", 0), ("assert not reply.ok", 1)])
+def test_a_run_that_a_limit_refused_whole_is_kept_where_the_test_was_there_for_it(
+    run: Run, pytester: pytest.Pytester, recordings: Recordings, end: str, kept: int
+) -> None:
+    none = "harness_recording.limits(max_calls=0, allow_unpriced=True)"
+    pytester.makepyfile(test_app=UNPRICED.format(limits=none, end=end))
+    run("once", "-W", "ignore").assert_outcomes(passed=kept, failed=1 - kept)
+    assert len(recordings()) == kept
+    result = run("none", "-W", "ignore")
+    result.assert_outcomes(passed=kept, failed=1 - kept)
+
+
+def test_a_miss_in_a_run_that_lacked_a_price_says_how_to_go_on_without(
+    run: Run, pytester: pytest.Pytester
+) -> None:
+    text = UNPRICED.format(limits="{}", end='call(client, "Who?", model="mock-model")')
+    pytester.makepyfile(test_app=text.format(""))
+    run("once", "-W", "ignore").assert_outcomes(passed=1)
+    pytester.makepyfile(test_app=text.format(ALLOWED))
+    result = run("none", "-W", "ignore")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*cut short by a limit (unpriced)*limits(allow_unpriced=True)*"])
+
+
 def test_failures_replay_as_failures(run: Run, pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         test_app="""

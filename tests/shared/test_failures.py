@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from harness_core import MissingDepError
+from harness_core import MissingDepError, Usage
 from harness_integrations.shared.extras import needs
-from harness_integrations.shared.failures import failed_reply, status_of
+from harness_integrations.shared.failures import cut_reply, failed_reply, status_of
 from harness_integrations.shared.finishes import read_finish
 from harness_integrations.shared.retries import quiet_client, without_retries
 
@@ -37,6 +37,32 @@ def test_the_status_behind_an_exception_is_found(error: Exception, status: int) 
     assert (reply.ok, reply.status, reply.cause, reply.label) == (False, status, error, "map")
     assert reply.retryable is (status == 429 or status >= 500)
     assert reply.error == "RuntimeError: said"
+
+
+def test_json_that_was_cut_off_is_in_the_exception_of_openai_s_parser() -> None:
+    import openai
+    from openai.types.chat import ChatCompletion
+
+    def error(content: str | None) -> Exception:
+        choice = {
+            "index": 0, "finish_reason": "length",
+            "message": {"role": "assistant", "content": content},
+        }  # fmt: skip
+        usage = {"prompt_tokens": 9, "completion_tokens": 16, "total_tokens": 25}
+        completion = ChatCompletion.model_validate({
+            "id": "1", "choices": [choice], "created": 1, "model": "served", "usage": usage,
+            "object": "chat.completion",
+        })  # fmt: skip
+        return openai.LengthFinishReasonError(completion=completion)
+
+    reply = cut_reply(error(' {"name": "A'))
+    assert reply is not None
+    assert (reply.ok, reply.cut, reply.text) == (True, True, '{"name": "A')
+    assert (reply.usage.input, reply.usage.output, reply.served_model) == (9, 16, "served")
+    assert cut_reply(error(" ")) is cut_reply(error(None)) is cut_reply(fault()) is None
+    failed = failed_reply(error(None))
+    assert (failed.ok, failed.finish_reason, failed.usage.output) == (False, "length", 16)
+    assert failed_reply(error(None), usage=Usage(output=3)).usage.output == 3
 
 
 def test_a_request_that_found_nobody_never_left() -> None:

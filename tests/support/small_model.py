@@ -6,7 +6,15 @@ Nothing here is called by a replay but ``registered`` and the settings.
 import os
 from typing import Any
 
-from harness_core import Chunks, ReadSpec, SegmentSpec, example_document, ingest, new_chunks, segment
+from harness_core import (
+    Chunks,
+    ReadSpec,
+    SegmentSpec,
+    example_document,
+    ingest,
+    new_chunks,
+    segment,
+)
 from harness_core.clients.openai import OpenAIClient
 from harness_core.models.registry import register_model
 
@@ -16,7 +24,7 @@ TOLD = f"The Dunlin carries 120 passengers. {QUESTION}"
 SCHEMA = {
     "title": "Ship",
     "type": "object",
-    "properties": {"passengers": {"type": "integer"}},
+    "properties": {"passengers": {"type": "integer", "minimum": 0, "maximum": 9999}},
     "required": ["passengers"],
     "additionalProperties": False,
 }

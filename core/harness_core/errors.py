@@ -299,7 +299,7 @@ class CapUnenforceableError(HarnessError):
     """The tokenizer counts one character above the chunk cap."""
 
 
-class OverflowError(HarnessError, code="overflow"):  # noqa: A001 - the reference's name
+class OverflowError(HarnessError, code="overflow"):  # noqa: A001 - named for what happened
     """``stuff`` under ``on_overflow="error"``: the document does not fit one request."""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.exceptions import ModelRateLimitError
@@ -17,6 +18,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from llama_index.core import Document, MockEmbedding, Settings, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
+from llama_index.core.schema import NodeWithScore, TextNode
 
 from harness_core import (
     BadSettingError,
@@ -28,7 +30,7 @@ from harness_core import (
     call,
 )
 from harness_integrations.langchain import DocumentReader, GovernedChatModel
-from harness_integrations.llama_index import GovernedLLM
+from harness_integrations.llama_index import GovernedLLM, ReaderSynthesizer
 from harness_integrations.pytest_plugin.modes import Mode
 from harness_integrations.pytest_plugin.places import Place
 from harness_integrations.pytest_plugin.recorder import HarnessRecording
@@ -391,3 +393,105 @@ def test_new_takes_what_is_recorded_and_sends_the_rest(record: Record) -> None:
         "echo: one", "echo: two ",
     ]  # fmt: skip
     closed(again)
+
+
+def ship(name: str) -> str:
+    """Look a ship up."""
+    return name
+
+
+def harbour(name: str) -> str:
+    """Look a harbour up."""
+    return name
+
+
+@pytest.fixture
+def chat(server: OpenAIServer) -> Iterator[Callable[..., Any]]:
+    """Makes a ``ChatOpenAI`` that asks the loopback server, and closes its connection."""
+    from langchain_openai import ChatOpenAI
+
+    with httpx.Client() as http:
+
+        def make(**settings: Any) -> Any:
+            known: dict[str, Any] = {
+                "model": "gpt-4o-mini", "base_url": server.url, "api_key": "unused",
+                "http_client": http,
+            }  # fmt: skip
+            return ChatOpenAI(**{**known, **settings})
+
+        yield make
+
+
+def test_tool_calls_replay_and_other_tools_or_another_model_are_named(
+    record: Record, server: OpenAIServer, chat: Callable[..., Any]
+) -> None:
+    server.queue_tool_calls(("ship", {"name": "Dunlin"}))
+    first = record()
+    real = first.chat_model(chat)
+    live = real.bind_tools([ship]).invoke("Look the Dunlin up").tool_calls
+    closed(first)
+    again = record("none")
+    (called,) = again.chat_model().bind_tools([ship]).invoke("Look the Dunlin up").tool_calls
+    assert (called["name"], called["args"]) == (live[0]["name"], live[0]["args"])
+    closed(again)
+    with pytest.raises(
+        ReplayMissError, match=r"tools: \['ship'\] was recorded, \['ship', 'harbour'\]"
+    ):
+        record("none").chat_model().bind_tools([ship, harbour]).invoke("Look the Dunlin up")
+    other = chat(model="gpt-4o")
+    with pytest.raises(ReplayMissError, match="model: 'gpt-4o-mini' was recorded, 'gpt-4o' is"):
+        record("none").chat_model(other).bind_tools([ship]).invoke("Look the Dunlin up")
+
+
+def test_requests_that_overtake_each_other_get_their_own_answers(record: Record) -> None:
+    async def asked(model: BaseChatModel, slow: str) -> dict[str, Any]:
+        said = {}
+
+        async def one(text: str) -> None:
+            if text == slow:
+                await asyncio.sleep(0)
+            said[text] = (await model.ainvoke(text)).content
+
+        async with asyncio.TaskGroup() as group:
+            for text in ("one", "two"):
+                group.create_task(one(text))
+        return said
+
+    first = record()
+    live = asyncio.run(asked(first.chat_model(FakeChat()), "one"))
+    closed(first)
+    again = record("none")
+    assert asyncio.run(asked(again.chat_model(), "two")) == live
+    closed(again)
+
+
+def test_headers_are_in_no_recording_and_may_change(
+    record: Record, server: OpenAIServer, chat: Callable[..., Any]
+) -> None:
+    key = "acme-key-0123456789abcdef"  # of no provider's shape
+    first = record()
+    first.chat_model(lambda: chat(default_headers={"X-Acme-Key": key})).invoke("hello")
+    closed(first)
+    assert key in server.requests[0].headers.values()
+    assert key not in first.place.path.read_text()
+    again = record("none")
+    again.chat_model(chat(default_headers={"X-Stainless-New": "1"})).invoke("hello")
+    closed(again)
+    assert len(server.requests) == 1
+
+
+def test_a_reader_of_llama_index_is_under_the_recorded_limits(
+    record: Record, server: OpenAIServer
+) -> None:
+    nodes = [NodeWithScore(node=TextNode(text="The Dunlin was built in 1962."))]
+    for mode, make in (("once", lambda: openai(server, max_tokens=50)), ("none", never)):
+        recording = record(mode)
+        if mode == "once":
+            recording.limits(max_calls=1)
+        synthesizer = ReaderSynthesizer("stuff", recording.llm(make))
+        first: Any = synthesizer.synthesize("When?", nodes)
+        second: Any = synthesizer.synthesize("When exactly?", nodes)
+        assert (first.partial, second.partial) == (False, True)
+        assert first.trace is recording.trace
+        assert recording.trace.calls == 1
+        closed(recording)

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import tomllib
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -30,3 +32,9 @@ def test_loading_the_plugin_loads_nothing_but_pytest_and_the_standard_library(
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_installed_package_brings_the_plugin() -> None:
+    facts = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (named,) = facts["project"]["entry-points"]["pytest11"].values()
+    assert hasattr(import_module(named), "harness_recording")

@@ -1,5 +1,6 @@
 """What changed between two traces."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -110,3 +111,12 @@ def test_many_changed_requests_are_paired_in_order_and_quickly() -> None:
     assert [(one.before.step, one.after.step) for one in diff.changed] == [
         (str(n), str(n)) for n in range(1, 102)
     ]
+
+
+def test_the_latency_of_both_is_told_where_something_changed(tmp_path: Path) -> None:
+    path = tmp_path / "b.jsonl"
+    run(ASKED[:1], reply="a much longer answer", trace=Trace(path=path)).close()
+    path.write_text(re.sub(r'"seconds": ?[\d.e-]+', '"seconds": 2.5', path.read_text()))
+    diff = diff_traces(run(ASKED[:1]), Trace.load(path))
+    assert diff.seconds[1] == 2.5
+    assert f"{diff.seconds[0]:.3f} s -> 2.500 s" in str(diff)

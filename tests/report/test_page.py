@@ -1,5 +1,6 @@
 """The page of a trace, without a browser."""
 
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -15,6 +16,7 @@ from harness_core import (
     answer_document,
     call,
     example_document,
+    register_model,
 )
 from harness_core.report import trace_page
 from tests.support.hostile_trace import hostile_run
@@ -151,3 +153,17 @@ def test_what_the_answer_copies_is_marked_in_a_verbatim_excerpt() -> None:
 def test_a_quotation_that_is_nowhere_marks_nothing() -> None:
     row = Evidence(chunk_id=1, text="zzz yyy", kind="extracted", source_text="nothing of the sort")
     assert marked(row) == []
+
+
+def test_the_waterfall_has_a_lane_per_stage_and_is_coloured_by_cost() -> None:
+    register_model("dear", context_window=9000, max_output=900, input_usd=1000, output_usd=1)
+    trace = Trace()
+    client = MockClient(lambda _m: "fine")
+    for label, asked in (("map", "one"), ("merge", "many words " * 40), ("map", "two")):
+        call(client, asked, label=label, model="dear", max_output=200, trace=trace)
+    page = trace_page(trace)
+    lanes = page.split('<section class="stage">')[1:]
+    assert [re.findall(r"#step-(\d)", lane) for lane in lanes] == [["1", "3"], ["2"]]
+    assert [re.findall(r'rect class="(\w+)"', lane) for lane in lanes] == [
+        ["shade1", "shade1"], ["shade5"],
+    ]  # fmt: skip

@@ -2,12 +2,15 @@
 
 import itertools
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness_core.calls import keys, run
 from harness_core.calls.api import acall, acall_json, call, call_json
+from harness_core.calls.cache import ResponseCache
+from harness_core.calls.replay import ReplayClient
 from harness_core.calls.trace import Trace
 from harness_core.clients.callable import CallableClient
 from harness_core.clients.mock import MockClient
@@ -18,6 +21,7 @@ from harness_core.errors import (
     OverrunWarning,
 )
 from harness_core.messages import Message, Reply, Request, Usage, parse_json
+from harness_core.pipeline import ingest, read, segment
 
 HELLO = "What was revenue?"
 
@@ -275,6 +279,37 @@ def test_text_is_heard_as_it_comes() -> None:
     heard: list[str] = []
     call(MockClient(lambda _m: "It rose."), HELLO, on_text=heard.append)
     assert heard == ["It rose."]
+
+
+@pytest.mark.anyio
+async def test_a_reply_that_needed_no_sending_is_heard_too(
+    cache: ResponseCache, tmp_path: Path
+) -> None:
+    """From the cache, from a recording, and from the run that is resumed."""
+    path = tmp_path / "run.jsonl"
+    client = MockClient(lambda _m: "It rose.").with_cache(cache)
+    heard: list[str] = []
+    trace = Trace(path=path)
+    call(client, HELLO, trace=trace)
+    trace.close()
+    call(client, HELLO, on_text=heard.append)
+    await acall(client, HELLO, on_text=heard.append)
+    call(ReplayClient(path), HELLO, on_text=heard.append)
+    await acall(ReplayClient(path), HELLO, on_text=heard.append)
+    call(ReplayClient(path, strict=False), "Never asked.", on_text=heard.append)
+    again = Trace(path=path, resume=True)
+    call(MockClient(lambda _m: "Other."), HELLO, trace=again, on_text=heard.append)
+    again.close()
+    assert heard == ["It rose."] * 5
+
+
+def test_a_reader_is_heard_from_a_recording() -> None:
+    trace = Trace()
+    heard: list[str] = []
+    chunks = segment(ingest("Revenue rose to 45.2 million."), "paragraph")
+    said = read(chunks, HELLO, MockClient(lambda _m: "It rose."), "stuff", trace=trace)
+    read(chunks, HELLO, ReplayClient(trace), "stuff", on_text=heard.append)
+    assert "".join(heard) == said.answer == "It rose."
 
 
 def test_what_is_no_client_is_an_error() -> None:

@@ -21,7 +21,18 @@ from harness_core.calls.replay import (
 from harness_core.calls.run import Run
 from harness_core.calls.settle import priced, settled, size
 from harness_core.errors import OverrunWarning, warn
-from harness_core.flows.types import ADMITTED, Batch, Drive, Flow, Pause, Place, Send, Wait, Work
+from harness_core.flows.types import (
+    ADMITTED,
+    Batch,
+    Drive,
+    Flow,
+    Pause,
+    Place,
+    Say,
+    Send,
+    Wait,
+    Work,
+)
 from harness_core.messages import Asked, Embeddings, Outcome, Reply, Request
 
 T = TypeVar("T")
@@ -37,14 +48,14 @@ def exchange(asked: Asked, run: Run, *, streamed: bool = False) -> Drive[Outcome
     limits, ledger = run.limits(), run.trace.ledger
     call = with_recording(prepare(asked, run.client, limits), run)
     if (step := run.trace.takeover(call.replay_key, call.demand.draw_index)) is not None:
-        return run.resumed(step)
+        return (yield from said(asked, run.resumed(step)))
     if call.failure is not None:
         return run.unsendable(call)
     if (refusal := ledger.permit(call.demand, limits)) is not None:
         return run.refuse(call, refusal)
     found, flight = yield from recall(call, run, limits, streamed=streamed)
     if found is not None:
-        return found
+        return (yield from said(asked, found))
     with flight:
         hold = yield from ledger.hold(call.demand, limits, run, streamed=streamed)
         if isinstance(hold, Refusal):
@@ -62,6 +73,13 @@ def exchange(asked: Asked, run: Run, *, streamed: bool = False) -> Drive[Outcome
             run.keep(call, sent, outcome, pico)
     told_of_overrun(call, outcome, pico)
     run.reporter.landed()
+    return outcome
+
+
+def said(asked: Asked, outcome: Outcome) -> Generator[Say, None, Outcome]:
+    """An outcome that was at hand; a final reply among them is heard like one that was sent for."""
+    if isinstance(asked, Request) and asked.final and outcome.ok and isinstance(outcome, Reply):
+        yield Say(outcome.text)
     return outcome
 
 
@@ -182,17 +200,23 @@ def _performed(todo: tuple[Asked, ...] | Work | Pause, run: Run) -> Drive[Any]:
 
 def _batch(asked: Sequence[Asked], run: Run) -> Drive[list[Outcome | None]]:
     outcomes: list[Outcome | None] = [None] * len(asked)
-    placed: list[int] = []
+    placed, at_hand = list[int](), list[Say]()
     if asked:
         run.reporter.batch(asked[0].label, len(asked))
-    results = yield Batch(admit(asked, run, outcomes, placed), len(asked), run.width)
+    admitted = admit(asked, run, outcomes, placed, at_hand)
+    results = yield Batch(admitted, len(asked), run.width)
     for place, outcome in zip(placed, results, strict=True):
         outcomes[place] = outcome
+    yield from at_hand
     return outcomes
 
 
 def admit(
-    asked: Sequence[Asked], run: Run, outcomes: list[Outcome | None], placed: list[int]
+    asked: Sequence[Asked],
+    run: Run,
+    outcomes: list[Outcome | None],
+    placed: list[int],
+    at_hand: list[Say],
 ) -> Generator[Place | Wait, bool | None, None]:
     """Look at the requests of a batch, one by one, when the driver has a worker free."""
     for number, request in enumerate(asked):
@@ -207,6 +231,10 @@ def admit(
                 placed.append(number)
                 yield Place(flow, run.client.in_order)
                 break
-            if not isinstance(todo, Wait):
+            if isinstance(todo, Say):
+                at_hand.append(todo)
+                answer = None
+            elif isinstance(todo, Wait):
+                answer = yield todo
+            else:
                 raise TypeError(f"an exchange asked for {todo!r} before it was admitted")
-            answer = yield todo

@@ -18,6 +18,7 @@ from harness_core.flows.types import (
     Inside,
     Pause,
     Place,
+    Say,
     Send,
     Ticket,
     Wait,
@@ -45,6 +46,12 @@ def run(flow: Drive[T], *, width: int = 1, on_text: OnText | None = None) -> T:
     driver = Driver(width, on_text)
     with closing(flow), interrupts(driver.wake) as driver.interrupts, closing(driver):
         return driver.drive(flow)
+
+
+def told(todo: Say | Admitted, on_text: OnText | None) -> None:
+    """Pass on what is said; an admission is for the window alone."""
+    if isinstance(todo, Say) and on_text is not None:
+        on_text(todo.text)
 
 
 class Driver:
@@ -82,7 +89,7 @@ class Driver:
             except BaseException as what:  # noqa: BLE001 - the flow decides what it means
                 error = what
 
-    def perform(self, todo: Batch | Send | Work | Wait | Pause | Admitted) -> Any:
+    def perform(self, todo: Batch | Send | Say | Work | Wait | Pause | Admitted) -> Any:
         """Do one thing a flow asked for."""
         if isinstance(todo, Send):
             return self.send(todo)
@@ -96,8 +103,8 @@ class Driver:
                 return self.wait(todo.ticket)
             case Pause():
                 return self.pause(todo.seconds)
-            case Admitted():
-                return None
+            case Say() | Admitted():
+                return told(todo, self.on_text)
         assert_never(todo)
 
     def send(self, todo: Send) -> Outcome:

@@ -11,12 +11,13 @@ from anyio import to_thread
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from harness_core.client import OnText
-from harness_core.flows.sync import being_inside
+from harness_core.flows.sync import being_inside, told
 from harness_core.flows.types import (
     Admitted,
     Batch,
     Drive,
     Pause,
+    Say,
     Send,
     Ticket,
     Wait,
@@ -62,7 +63,7 @@ class AsyncDriver:
             except BaseException as what:  # noqa: BLE001 - the flow decides what it means
                 error = what
 
-    async def perform(self, todo: Batch | Send | Work | Wait | Pause | Admitted) -> Any:
+    async def perform(self, todo: Batch | Send | Say | Work | Wait | Pause | Admitted) -> Any:
         """Do one thing a flow asked for."""
         match todo:
             case Send():
@@ -78,8 +79,8 @@ class AsyncDriver:
                 return await self.wait(todo.ticket)
             case Pause():
                 return await anyio.sleep(todo.seconds)
-            case Admitted():
-                return None
+            case Say() | Admitted():
+                return told(todo, self.on_text)
         assert_never(todo)
 
     async def send(self, todo: Send) -> Outcome:

@@ -26,6 +26,13 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Say:
+    """The text of a final reply that needed no sending: whoever listens hears it in one piece."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Pause:
     """Let ``seconds`` pass."""
 
@@ -105,5 +112,5 @@ class Batch:
 Flow: TypeAlias = Generator[tuple[Asked, ...] | Work | Pause, Any, T]
 """What a reader is."""
 
-Drive: TypeAlias = Generator[Batch | Send | Work | Wait | Pause | Admitted, Any, T]
+Drive: TypeAlias = Generator[Batch | Send | Say | Work | Wait | Pause | Admitted, Any, T]
 """What a driver runs."""

@@ -83,9 +83,13 @@ def _per_call() -> list[dict[str, Any]]:
 
 def _replays() -> list[dict[str, Any]]:
     """A recorded run of a chain, replayed by us and from a cassette of the same requests."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        return _replayed_in(Path(name))
+
+
+def _replayed_in(folder: Path) -> list[dict[str, Any]]:
     from harness_integrations.langchain.testing import ReplayChatModel, record
 
-    folder = Path(tempfile.mkdtemp(prefix="bench-"))
     recording, cassette = folder / "run.jsonl", folder / "run.yaml"
     with record(_model(), recording, max_calls=None, max_cost_usd=None) as model:
         for number in range(STEPS):

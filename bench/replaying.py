@@ -20,7 +20,11 @@ PROMPT = "The harbour office counted ships and cargo. " * 90
 def rows() -> list[dict[str, Any]]:
     """One row per way of playing back."""
     warnings.simplefilter("ignore")
-    folder = Path(tempfile.mkdtemp(prefix="bench-"))
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        return _rows(Path(name))
+
+
+def _rows(folder: Path) -> list[dict[str, Any]]:
     trace, cassette = _recorded(folder), _cassette(folder)
 
     def replayed() -> None:

@@ -64,22 +64,21 @@ def translate(model: BaseChatModel) -> Runnable[Any, str]:
     return prompt | model | StrOutputParser()
 
 
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null"]
+
+
 def main() -> None:
     """Record a run of the chain, write a test that replays it, run the test."""
-    folder = Path(tempfile.mkdtemp(prefix="harness-replay-"))
-    recording = folder / "translate.jsonl"
-    with record(translate(HouseModel(responses=["bonjour"])), recording) as chain:
-        print(f"Live      {chain.invoke({'text': 'good morning'})}")
-    test = folder / "test_translate.py"
-    test.write_text(TEST.replace("RECORDING", recording.as_posix()))
-    done = subprocess.run(  # noqa: S603 - our own interpreter and file
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null", test],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    passed = "2 passed" in done.stdout
-    print(f"Replayed  {'2 tests passed, no socket opened' if passed else done.stdout}")
+    with tempfile.TemporaryDirectory(prefix="harness-replay-") as name:
+        folder = Path(name)
+        recording = folder / "translate.jsonl"
+        with record(translate(HouseModel(responses=["bonjour"])), recording) as chain:
+            print(f"Live      {chain.invoke({'text': 'good morning'})}")
+        test = folder / "test_translate.py"
+        test.write_text(TEST.replace("RECORDING", recording.as_posix()))
+        done = subprocess.run([*PYTEST, test], capture_output=True, text=True, check=False)  # noqa: S603 - ours
+        passed = "2 passed" in done.stdout
+        print(f"Replayed  {'2 tests passed, no socket opened' if passed else done.stdout}")
 
 
 if __name__ == "__main__":

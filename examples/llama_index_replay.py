@@ -79,22 +79,21 @@ def engine(llm: LLM) -> Any:
     return SummaryIndex.from_documents([notes]).as_query_engine(llm=llm)
 
 
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null"]
+
+
 def main() -> None:
     """Record, write the test, run it."""
-    folder = Path(tempfile.mkdtemp(prefix="replay-"))
-    recording = folder / "run.jsonl"
-    with record(HouseLLM(), recording) as llm:
-        print(f"Live      {engine(llm).query('When was the bridge built?')}")
-    test = folder / "test_engine.py"
-    test.write_text(TEST.format(examples=str(Path(__file__).parent), recording=str(recording)))
-    done = subprocess.run(  # noqa: S603 - our own interpreter and file
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null", test],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    passed = "2 passed" in done.stdout
-    print(f"Replayed  {'2 tests passed, no socket opened' if passed else done.stdout}")
+    with tempfile.TemporaryDirectory(prefix="replay-") as name:
+        folder = Path(name)
+        recording = folder / "run.jsonl"
+        with record(HouseLLM(), recording) as llm:
+            print(f"Live      {engine(llm).query('When was the bridge built?')}")
+        test = folder / "test_engine.py"
+        test.write_text(TEST.format(examples=str(Path(__file__).parent), recording=str(recording)))
+        done = subprocess.run([*PYTEST, test], capture_output=True, text=True, check=False)  # noqa: S603 - ours
+        passed = "2 passed" in done.stdout
+        print(f"Replayed  {'2 tests passed, no socket opened' if passed else done.stdout}")
 
 
 if __name__ == "__main__":

@@ -25,14 +25,21 @@ SAYS = {
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_runs_and_says_what_it_should(example: str) -> None:  # C4, langchain 48
+def test_an_example_runs_and_says_what_it_should(
+    example: str, tmp_path: Path
+) -> None:  # C4, langchain 48
+    # C4, langchain 48
     done = subprocess.run(
         [sys.executable, "-W", "error", ROOT / "examples" / f"{example}.py"],
         capture_output=True,
         text=True,
         check=False,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'core'}{os.pathsep}{ROOT}"},
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{ROOT / 'core'}{os.pathsep}{ROOT}",
+            "TMPDIR": str(tmp_path),
+        },
     )
     assert done.returncode == 0, done.stderr
     for line in SAYS.get(example, ()):

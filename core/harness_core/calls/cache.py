@@ -1,7 +1,9 @@
 """A response cache: a repeat is free and identical. One SQLite file, safe for several processes."""
 
+import atexit
 import contextlib
 import os
+import shutil
 import sqlite3
 import tempfile
 import threading
@@ -241,7 +243,9 @@ def _default_path() -> Path:
         return Path(named)
     global _temporary  # noqa: PLW0603 - one temporary cache per process
     if _temporary is None:
-        _temporary = Path(tempfile.mkdtemp(prefix="harness-cache-")) / "replies.sqlite3"
+        folder = tempfile.mkdtemp(prefix="harness-cache-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        _temporary = Path(folder, "replies.sqlite3")
     return _temporary
 
 

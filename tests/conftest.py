@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["pytester", "harness_integrations.pytest_plugin"]
+pytest_plugins = ["pytester", "harness_integrations.pytest_plugin", "tests.support.postgres"]
 
 _SECRETS = ("_API_KEY", "_API_TOKEN", "_ACCESS_TOKEN")
 _PREFIXES = ("HARNESS_", "LANGSMITH_", "LANGCHAIN_", "OPENAI_", "AZURE_OPENAI_")

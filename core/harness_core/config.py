@@ -46,7 +46,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(name="embedding_model", default="text-embedding-3-small", kind="text",
             about="Embedding model of a client that names none."),
     Setting(name="api_base", default="https://api.openai.com/v1", kind="text",
-            about="Base URL of a client that names none."),
+            about="Base URL of a client that names none; the default yields to OPENAI_BASE_URL."),
     Setting(name="api_headers", default=MappingProxyType({}), kind="mapping",
             about="Headers of a client that names none. Values never enter a trace."),
     Setting(name="api", default="responses", kind="choice", choices=("responses", "chat"),

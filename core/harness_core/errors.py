@@ -476,18 +476,25 @@ class ListenerWarning(HarnessWarning):
 # --- saying it ----------------------------------------------------------------------------------
 
 _recorders: ContextVar[tuple[list[HarnessWarning], ...]] = ContextVar("recorders", default=())
+_never_raised: ContextVar[bool] = ContextVar("never_raised", default=False)
 
 
 @contextlib.contextmanager
-def recording_warnings() -> Iterator[list[HarnessWarning]]:
-    """Collect what ``warn`` says inside, in this context and in the workers started from it."""
+def recording_warnings(*, raised: bool = True) -> Iterator[list[HarnessWarning]]:
+    """Collect what ``warn`` says inside, in this context and in the workers started from it.
+
+    Without ``raised`` a filter that makes errors of warnings ends nothing: what was said is on the
+    list all the same.
+    """
     heard: list[HarnessWarning] = []
-    token = _recorders.set((*_recorders.get(), heard))
+    quiet = _never_raised.get() or not raised
+    tokens = _recorders.set((*_recorders.get(), heard)), _never_raised.set(quiet)
     try:
         yield heard
     finally:
         with contextlib.suppress(ValueError):  # a generator may be closed in another context
-            _recorders.reset(token)
+            _recorders.reset(tokens[0])
+            _never_raised.reset(tokens[1])
 
 
 _held: ContextVar[list[HarnessWarning] | None] = ContextVar("held", default=None)
@@ -515,4 +522,5 @@ def warn(warning: HarnessWarning) -> None:
     frame = sys._getframe(1)  # noqa: SLF001 - the only way to the caller's file name
     while frame.f_back is not None and "harness_core" in frame.f_code.co_filename:
         frame, level = frame.f_back, level + 1
-    warnings.warn(warning, stacklevel=level)
+    with contextlib.suppress(HarnessWarning) if _never_raised.get() else contextlib.nullcontext():
+        warnings.warn(warning, stacklevel=level)

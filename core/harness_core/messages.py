@@ -56,6 +56,14 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """An image to look at, of a media type like image/png: a request has it as its ``payload``."""
+
+    data: bytes = field(repr=False)
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One request for text. Token caps are in tokens; None means the model's own limit.
 

@@ -88,6 +88,22 @@ def test_the_argument_goes_before_the_environment(monkeypatch: pytest.MonkeyPatc
     assert resolve_key(" ") == "environment"
 
 
+def test_the_address_is_an_argument_a_setting_or_the_environments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    official = "https://api.openai.com/v1"
+    assert OpenAIClient().base_url == official
+    monkeypatch.setenv("OPENAI_BASE_URL", " http://127.0.0.1:9/v1/ ")
+    client = OpenAIClient()
+    assert client.base_url == "http://127.0.0.1:9/v1"
+    assert OpenAIClient(base_url=official).base_url == official
+    with override(api_base="http://127.0.0.1:8/v1"):
+        assert client.base_url == "http://127.0.0.1:8/v1"
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:secret@127.0.0.1/v1")
+    with pytest.raises(BadSettingError, match="holds credentials"):
+        OpenAIClient()
+
+
 def test_a_header_makes_the_key_optional() -> None:  # core 9
     with OpenAIServer() as server:
         headers = sent(server, headers={"api-key": "abc"}).headers

@@ -2,13 +2,19 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from harness_core.collections.access import may_read
-from harness_core.collections.faults import AlreadyExistsError, NotFoundError
+from harness_core.collections.faults import (
+    AlreadyExistsError,
+    IdempotencyConflictError,
+    NotFoundError,
+)
 from harness_core.collections.filters import compile_filter
 from harness_core.collections.ids import new_id
 from harness_core.collections.store import (
@@ -19,6 +25,7 @@ from harness_core.collections.store import (
     Ranker,
     Store,
     TextForm,
+    Vectors,
 )
 from tests.collections.test_filters import FIELDS, MATCHES, RECORDS
 
@@ -46,6 +53,7 @@ def added(
     principals: Sequence[str] = (),
     metadata: dict[str, Any] | None = None,
     ready: bool = True,
+    vectors: Sequence[Sequence[float]] | None = None,
 ) -> FileInfo:
     file = store.add_file(
         where.id, path=path, content_type="text/plain", data=text.encode(),
@@ -55,8 +63,15 @@ def added(
         claim = store.claim(60, file.id)
         assert claim is not None
         assert claim.data == text.encode()
-        assert store.finish(claim, form(text))
+        rows = None if vectors is None else embedded(*vectors)
+        assert store.finish(claim, replace(form(text), vectors=rows))
     return file
+
+
+def embedded(*rows: Sequence[float], model: str = "small") -> Vectors:
+    """Rows of length 1."""
+    matrix = np.asarray(rows, dtype=np.float32)
+    return Vectors(model=model, rows=matrix / np.linalg.norm(matrix, axis=1, keepdims=True))
 
 
 def form(text: str) -> TextForm:
@@ -159,7 +174,9 @@ class StoreConformance:
         docs = made(store, "enforced")
         file = added(store, docs, "/a", "x", principals=["p"])
         with store.snapshot(docs.id) as before:
-            store.change_file(docs.id, file.id, path="/b", metadata={"k": 1}, principals=["q"])
+            store.change_file(
+                docs.id, file.id, path="/b", metadata=lambda _: {"k": 1}, principals=["q"]
+            )
             assert len(before.visible(EVERYTHING, ["p"]).ids) == 1
             with store.snapshot(docs.id) as after:
                 assert not after.visible(EVERYTHING, ["p"]).ids
@@ -168,6 +185,111 @@ class StoreConformance:
         store.delete_file(docs.id, file.id)
         with pytest.raises(NotFoundError):
             store.delete_file(docs.id, file.id)
+
+    def test_namespaces_and_collections_come_by_name_in_pages(self, store: Store) -> None:
+        for name in ("b", "c", "a", "b-1"):
+            space = store.create_namespace(name)
+        for name in ("y", "x_2", "x", "z"):
+            store.create_collection(space.id, name, "off", {})
+        every = [one.name for one in store.namespaces()]
+        assert every == ["a", "b", "b-1", "c"]
+        assert [one.name for one in store.namespaces("a", 2)] == ["b", "b-1"]
+        assert [one.name for one in store.namespaces("bb")] == ["c"]
+        assert store.namespaces("c", 5) == []
+        listed = store.collections(space.id)
+        assert [one.name for one in listed] == ["x", "x_2", "y", "z"]
+        assert store.collections(space.id, "x", 2) == listed[1:3]
+
+    def test_keys_come_by_age_in_pages(self, store: Store) -> None:
+        for name, made_us in (("b", 1), ("z", 2), ("a", 2), ("c", 3)):
+            store.add_key({"id": name, "kind": "cluster", "mac": b"", "grants": [],
+                           "created_us": made_us, "expires_us": None})  # fmt: skip
+        assert [one["id"] for one in store.keys("", None)] == ["b", "a", "z", "c"]
+        assert [one["id"] for one in store.keys("a", 1)] == ["z"]
+        assert [one["id"] for one in store.keys("z")] == ["c"]
+
+    def test_changes_of_one_file_do_not_lose_each_other(self, store: Store) -> None:
+        docs = made(store)
+        file = added(store, docs, "/a", "x", metadata={"kept": 1})
+
+        def put_in(name: str) -> None:
+            store.change_file(
+                docs.id, file.id, path=None, metadata=lambda old: {**old, name: 1}, principals=None
+            )
+
+        names = [f"n{place}" for place in range(8)]
+        threads = [threading.Thread(target=put_in, args=(name,)) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        with store.snapshot(docs.id) as snapshot:
+            found = snapshot.file(file.id)
+        assert found is not None
+        assert found.metadata == dict.fromkeys(["kept", *names], 1)
+
+    def test_a_path_is_of_one_file(self, store: Store) -> None:  # SEC13
+        docs, other = made(store), made(store)
+        one, two = added(store, docs, "/a", "x"), added(store, docs, "/b", "x")
+        added(store, other, "/c", "x")
+        nothing: dict[str, Any] = {"metadata": None, "principals": None}
+        with pytest.raises(AlreadyExistsError):
+            store.change_file(docs.id, two.id, path="/a", **nothing)
+        assert store.change_file(docs.id, one.id, path="/a", **nothing).path == "/a"
+        assert store.change_file(docs.id, one.id, path="/c", **nothing).path == "/c"
+        assert store.change_file(docs.id, two.id, path="/a", **nothing).path == "/a"
+
+    def test_a_change_that_is_refused_changes_nothing(self, store: Store) -> None:
+        docs = made(store)
+        file = added(store, docs, "/a", "x", metadata={"kept": 1})
+
+        def refuse(_: Mapping[str, Any]) -> Mapping[str, Any]:
+            raise NotFoundError("no")
+
+        with pytest.raises(NotFoundError):
+            store.change_file(docs.id, file.id, path="/b", metadata=refuse, principals=["q"])
+        with store.snapshot(docs.id) as snapshot:
+            found = snapshot.file(file.id)
+        assert found is not None
+        assert (found.path, found.metadata, found.principals) == ("/a", {"kept": 1}, ())
+
+    def test_a_request_that_was_answered_is_answered_alike(self, store: Store) -> None:
+        assert store.begin_once("k", "one", "digest", 60) is None
+        with pytest.raises(IdempotencyConflictError) as running:
+            store.begin_once("k", "one", "digest", 60)
+        assert running.value.retryable
+        store.end_once("k", "one", {"status": 201, "body": {"id": "x"}})
+        assert store.begin_once("k", "one", "digest", 60) == {"status": 201, "body": {"id": "x"}}
+        with pytest.raises(IdempotencyConflictError) as other:
+            store.begin_once("k", "one", "another", 60)
+        assert not other.value.retryable
+        assert store.begin_once("another key", "one", "another", 60) is None
+
+    def test_a_request_that_failed_or_was_left_may_be_tried_anew(self, store: Store) -> None:
+        assert store.begin_once("k", "failed", "digest", 60) is None
+        store.end_once("k", "failed", None)
+        assert store.begin_once("k", "failed", "another", 60) is None
+        assert store.begin_once("k", "left", "digest", 0) is None
+        time.sleep(0.001)
+        assert store.begin_once("k", "left", "another", 60) is None
+        with pytest.raises(IdempotencyConflictError):
+            store.begin_once("k", "left", "digest", 60)
+
+    def test_of_several_at_once_one_takes_a_request_up(self, store: Store) -> None:
+        told: list[str] = []
+
+        def take() -> None:
+            try:
+                told.append("taken" if store.begin_once("k", "one", "d", 60) is None else "kept")
+            except IdempotencyConflictError:
+                told.append("running")
+
+        threads = [threading.Thread(target=take) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(told) == ["running"] * 5 + ["taken"]
 
     def test_a_file_of_another_collection_is_not_there(self, store: Store) -> None:
         one, two = made(store), made(store)
@@ -217,6 +339,8 @@ class StoreConformance:
             "file.ready", "collection.ready", "file.deleted", "file.failed", "collection.failed",
         ]  # fmt: skip
         assert store.events(docs.id, events[2].seq, 1) == events[3:4]
+        assert store.last_event(docs.id) == events[-1].seq
+        assert store.last_event(made(store).id) == 0
 
     def test_the_newest_ready_version_of_a_path_lives(self, store: Store) -> None:
         docs = made(store)
@@ -257,7 +381,8 @@ class StoreConformance:
         assert store.revoke_key("k")
         assert not store.revoke_key("other")
         assert store.key("other") is None
-        assert [one["revoked_us"] is not None for one in store.keys()]  # noqa: SIM118 - no mapping == [True]
+        revoked = [one["revoked_us"] is not None for one in store.keys("", None)]
+        assert revoked == [True]
 
     @pytest.mark.parametrize("access", ["off", "enforced"])
     def test_ranking_stays_inside_what_is_visible(
@@ -285,6 +410,16 @@ class StoreConformance:
             ranked = ranker.rank(snapshot, snapshot.visible(EVERYTHING, None), "pump", 3)
             found = snapshot.passages([one.chunk for one in ranked])
         assert [(one.path, one.piece.start) for one in found] == [("/a", 0), ("/a", 11), ("/b", 0)]
+
+    def test_what_was_noted_of_a_file_is_told_when_it_is_ready(self, store: Store) -> None:
+        docs = made(store)
+        file = added(store, docs, "/a", "one", ready=False)
+        claim = store.claim(60, file.id)
+        assert claim is not None
+        store.finish(claim, replace(form("one"), notes={"unread_pages": [3]}))
+        ready = store.events(docs.id, 0, 1)[0]
+        about = {"file_id": file.id, "path": "/a"}
+        assert ready.payload == {**about, "notes": {"unread_pages": [3]}}
 
     def test_readers_and_writers_never_see_half_a_change(
         self, store: Store, ranker: Ranker
@@ -315,3 +450,77 @@ class StoreConformance:
         for thread in threads:
             thread.join()
         assert errors == []
+
+
+class VectorConformance:
+    """What has vectors is found by them; a store may lack this where its database does."""
+
+    @pytest.fixture
+    def store(self) -> Store:
+        raise NotImplementedError
+
+    def test_the_nearest_pieces_are_found_inside_what_is_visible(self, store: Store) -> None:
+        docs = made(store, "enforced")
+        added(store, docs, "/best", "best", principals=["q"], vectors=[[1, 0]])
+        added(store, docs, "/good", "near\n\nfar", principals=["p"], vectors=[[3, 4], [0, 1]])
+        added(store, docs, "/none", "without", principals=["p"])
+        with store.snapshot(docs.id) as snapshot:
+            files = snapshot.visible(EVERYTHING, ["p"])
+            ranked = snapshot.nearest(files, embedded([1, 0]), 10)
+            assert [one.score for one in ranked] == pytest.approx([0.6, 0])
+            assert {one.file for one in ranked} <= files.ids
+            texts = [one.text for one in snapshot.passages([one.chunk for one in ranked])]
+            assert texts == ["near", "far"]
+            assert snapshot.nearest(files, embedded([1, 0]), 1) == ranked[:1]
+            nothing = snapshot.visible(EVERYTHING, [])
+            assert snapshot.nearest(nothing, embedded([1, 0]), 10) == []
+
+    def test_equally_near_pieces_go_by_path_and_place(self, store: Store) -> None:
+        docs = made(store)
+        same: list[list[float]] = [[2, 1], [2, 1]]
+        for path in ("/c", "/a", "/b"):
+            added(store, docs, path, "one\n\ntwo", vectors=same)
+        with store.snapshot(docs.id) as snapshot:
+            files = snapshot.visible(EVERYTHING, None)
+            ranked = snapshot.nearest(files, embedded([1, 1]), 5)
+            found = snapshot.passages([one.chunk for one in ranked])
+        places = [("/a", 0), ("/a", 5), ("/b", 0), ("/b", 5), ("/c", 0)]
+        assert [(one.path, one.piece.start) for one in found] == places
+
+    def test_vectors_of_several_models_live_side_by_side(self, store: Store) -> None:
+        docs = made(store)
+        file = added(store, docs, "/a", "one\n\ntwo", vectors=[[1, 0], [0, 1]])
+        bare = added(store, docs, "/b", "three")
+        with store.snapshot(docs.id) as before:
+            assert before.unembedded("small", "", 9) == [bare.id]
+            assert before.unembedded("large", "", 9) == sorted([file.id, bare.id])
+            assert before.unembedded("large", min(file.id, bare.id), 9) == [max(file.id, bare.id)]
+        large = embedded([0, 0, 1], [0, 1, 0], model="large")
+        assert store.add_vectors(docs.id, file.id, large)
+        with pytest.raises(ValueError, match="2 pieces"):
+            store.add_vectors(docs.id, file.id, embedded([1, 0, 0], model="large"))
+        with store.snapshot(docs.id) as after:
+            assert after.generation > before.generation
+            files = after.visible(EVERYTHING, None)
+            small = after.nearest(files, embedded([1, 0]), 1)[0].chunk
+            big = after.nearest(files, embedded([0, 0, 1], model="large"), 1)[0].chunk
+            assert small == big
+            assert after.nearest(files, embedded([1, 0], model="large"), 9) == []
+            chunks = after.pieces(files)
+            assert {c: row.tolist() for c, row in after.vectors(chunks, "large").items()} == {
+                chunks[0]: [0, 0, 1], chunks[1]: [0, 1, 0],
+            }  # fmt: skip
+            assert after.vectors(chunks[1:2], "small")[chunks[1]].tolist() == [0, 1]
+            assert after.vectors(chunks, "other") == {}
+
+    def test_vectors_go_with_their_file(self, store: Store) -> None:
+        docs = made(store)
+        file = added(store, docs, "/a", "one", vectors=[[1, 0]])
+        waiting = added(store, docs, "/b", "two", ready=False)
+        store.delete_file(docs.id, file.id)
+        assert not store.add_vectors(docs.id, file.id, embedded([1, 0]))
+        assert not store.add_vectors(docs.id, waiting.id, embedded([1, 0]))
+        with store.snapshot(docs.id) as snapshot:
+            files = snapshot.visible(EVERYTHING, None)
+            assert snapshot.nearest(files, embedded([1, 0]), 9) == []
+            assert snapshot.unembedded("small", "", 9) == []

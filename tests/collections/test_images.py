@@ -1,8 +1,6 @@
 """The image of a question: checked, described once, kept nowhere."""
 
 import base64
-import struct
-import zlib
 from typing import Any
 
 import pytest
@@ -12,26 +10,10 @@ from harness_core.collections import Collection, Collections
 from harness_core.collections.faults import InvalidRequestError
 from harness_core.collections.images import IMAGE_BYTES, Picture
 from tests.collections.conftest import Model
-
-
-def png(width: int = 1, height: int = 1, pad: int = 0) -> bytes:
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        )
-
-    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    body = chunk(b"IDAT", zlib.compress(b"\0\0"))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + body + chunk(b"IEND", b"") + b"\0" * pad
-
+from tests.support.images import image, png
 
 JPEG = b"\xff\xd8\xff\xe0\x00\x04\x00\x00\xff\xc0\x00\x0b\x08\x00\x02\x00\x03\x01\x00\x00\x00"
 WEBP = b"RIFF\0\0\0\0WEBPVP8X" + b"\0" * 8 + b"\x02\0\0\x01\0\0"
-
-
-def image(data: bytes | str, media_type: str = "image/png") -> dict[str, Any]:
-    text = data if isinstance(data, str) else base64.b64encode(data).decode()
-    return {"data": text, "media_type": media_type}
 
 
 class Eyes(BaseClient):
@@ -77,7 +59,7 @@ def test_a_picture_is_described_and_searched_for(
 
 
 def test_an_image_of_exactly_four_mebibytes_is_accepted(seeing: Collection) -> None:  # AC60
-    data = png(pad=IMAGE_BYTES - len(png()))
+    data = png(size=IMAGE_BYTES)
     assert len(data) == IMAGE_BYTES
     assert seeing.answer({"query": "x", "query_image": image(data)}).image_description
 
@@ -89,7 +71,7 @@ def test_an_image_of_exactly_four_mebibytes_is_accepted(seeing: Collection) -> N
         image(base64.b64encode(png()).decode().rstrip("=") + "A"),
         image(base64.b64encode(png()).decode()[:8] + "\n" + base64.b64encode(png()).decode()[8:]),
         image("é"), image(JPEG), image(""), image(png(40_000, 40_000)), image(png(0, 1)),
-        image(png(pad=IMAGE_BYTES - len(png()) + 1)), image(png(), "image/gif"),
+        image(png(size=IMAGE_BYTES + 1)), image(png(), "image/gif"),
         image(png(), "image/jpeg"), image(b"\xff\xd8\xff", "image/jpeg"),
         image(b"RIFF", "image/webp"),
     ],

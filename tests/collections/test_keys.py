@@ -2,9 +2,11 @@
 
 import pickle
 import sqlite3
+from pathlib import Path
 
 import pytest
 
+from harness_core import BadSettingError
 from harness_core.collections import Collections, KeyGrant, Keys
 from harness_core.collections.faults import (
     CollectionNotReadyError,
@@ -13,7 +15,9 @@ from harness_core.collections.faults import (
     TemporarilyUnavailableError,
     UnauthenticatedError,
 )
+from harness_core.collections.keys import pepper_in
 from harness_core.collections.times import now_us
+from tests.support.threads import at_once
 
 
 def test_a_key_is_known_by_its_secret_until_it_is_revoked(engine: Collections) -> None:
@@ -81,3 +85,20 @@ def test_faults_survive_pickling() -> None:
         again = pickle.loads(pickle.dumps(fault))  # noqa: S301 - our own bytes
         assert again.envelope("req_x") == fault.envelope("req_x")
         assert type(again) is type(fault)
+
+
+def test_a_pepper_is_made_once_by_whoever_comes_first(tmp_path: Path) -> None:
+    file, found = tmp_path / "pepper", list[bytes]()
+    assert at_once([lambda: found.append(pepper_in(file))] * 8) == []
+    assert set(found) == {file.read_bytes()}
+    assert list(tmp_path.iterdir()) == [file]
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("content", [b"", b"too short"])
+def test_a_pepper_is_long_enough_to_be_one(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "pepper").write_bytes(content)
+    with pytest.raises(BadSettingError, match="shorter than 16 bytes"):
+        pepper_in(tmp_path / "pepper")
+    with pytest.raises(BadSettingError, match="cannot be read"):
+        pepper_in(tmp_path / "nowhere" / "pepper")

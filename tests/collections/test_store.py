@@ -13,10 +13,16 @@ from harness_core.collections.sqlite import database
 from harness_core.collections.sqlite.ranking import SqliteRanker
 from harness_core.collections.sqlite.store import SqliteStore
 from harness_core.collections.store import Access
-from tests.collections.conformance import EVERYTHING, StoreConformance, added, made
+from tests.collections.conformance import (
+    EVERYTHING,
+    StoreConformance,
+    VectorConformance,
+    added,
+    made,
+)
 
 
-class TestSqlite(StoreConformance):
+class TestSqlite(StoreConformance, VectorConformance):
     """The embedded store against the suite."""
 
     @pytest.fixture

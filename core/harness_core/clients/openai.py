@@ -4,6 +4,7 @@ The official SDK does the transport; which attempts are made, what goes out and 
 is decided in ``wire``. Sync and async differ in the two methods that post, and in nothing else.
 """
 
+import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import aclosing, closing
@@ -49,6 +50,7 @@ T = TypeVar("T")
 _Talk: TypeAlias = Generator[Attempt | Pause, Landed | None, T]
 _Opened: TypeAlias = "AsyncGenerator[openai.AsyncOpenAI, None]"
 
+_OPENAI = "https://api.openai.com/v1"
 _SDK: Any = {"api_key": "in the headers of each request", "max_retries": 0}
 
 
@@ -56,10 +58,11 @@ class OpenAIClient(BaseClient):
     """Sends to the Responses API or to Chat Completions.
 
     What is not given follows the setting of the same purpose when it is used. The key is
-    ``api_key``, else OPENAI_API_KEY at the time of the request; naming any header makes it
-    optional, and a header of value None is not sent. ``extra_body`` is laid over every request for
-    text, mapping by mapping. ``timeout`` (1 to 3600 seconds) bounds one attempt. ``pause`` and
-    ``apause`` are what waits between attempts.
+    ``api_key``, else OPENAI_API_KEY at the time of the request; OPENAI_BASE_URL is the address
+    where neither ``base_url`` nor the setting names one. Naming any header makes a key optional,
+    and a header of value None is not sent. ``extra_body`` is laid over every request for text,
+    mapping by mapping. ``timeout`` (1 to 3600 seconds) bounds one attempt. ``pause`` and ``apause``
+    are what waits between attempts.
 
     Making one sends nothing and needs no key.
 
@@ -129,7 +132,10 @@ class OpenAIClient(BaseClient):
     @property
     def base_url(self) -> str:  # type: ignore[override]  # as above
         """The server's address, without a slash at its end."""
-        return str(self._setting("api_base")).rstrip("/")
+        named = str(self._setting("api_base"))
+        if "api_base" not in self._given and named == _OPENAI:
+            named = os.environ.get("OPENAI_BASE_URL", "").strip() or named
+        return named.rstrip("/")
 
     def check(self) -> None:
         """Raise what a request would raise before it is sent.

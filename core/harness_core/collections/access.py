@@ -1,5 +1,6 @@
 """Who may read what: the rule on principals, the state of a collection, and the second fence."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
@@ -26,9 +27,9 @@ def check_principals(access: Access, principals: Sequence[str] | None) -> None:
         InvalidRequestError: the rule is broken.
     """
     if access == "enforced" and principals is None:
-        raise InvalidRequestError("this collection asks for principals", _POINTER)
+        raise InvalidRequestError("access is enforced here: say who asks, in principals", _POINTER)
     if access == "off" and principals is not None:
-        raise InvalidRequestError("this collection takes no principals", _POINTER)
+        raise InvalidRequestError("access is not enforced here: principals have no place", _POINTER)
 
 
 def state_of(counts: Mapping[str, int]) -> State:
@@ -66,6 +67,19 @@ def may_read(file: FileInfo | None, node: Node, principals: Sequence[str] | None
     return not granted.isdisjoint(principals) or (bool(principals) and EVERYONE in granted)
 
 
+def readable_text(
+    snapshot: Snapshot, file_id: str, node: Node, principals: Sequence[str] | None
+) -> str | None:
+    """The text of a file that a request may read; None for one that is absent or may not."""
+    seen = may_read(snapshot.file(file_id), node, principals)
+    return snapshot.text(file_id) if seen else None
+
+
+def with_everyone(principals: Sequence[str]) -> list[str]:
+    """Whose files a request may read: what is for everyone is for whoever is somebody."""
+    return [*principals, EVERYONE] if principals else []
+
+
 def check_fence(
     snapshot: Snapshot, passages: Sequence[Passage], node: Node, principals: Sequence[str] | None
 ) -> None:
@@ -74,12 +88,10 @@ def check_fence(
     Raises:
         FenceError: one may not, or is not.
     """
-    texts: dict[str, str | None] = {}
+    by_file: dict[str, list[Passage]] = defaultdict(list)
     for passage in passages:
-        name, piece = passage.file_id, passage.piece
-        if name not in texts:
-            seen = may_read(snapshot.file(name), node, principals)
-            texts[name] = snapshot.text(name) if seen else None
-        text = texts[name]
-        if text is None or text[piece.start : piece.stop] != passage.text:
+        by_file[passage.file_id].append(passage)
+    for file_id, ones in by_file.items():  # a file at a time: its text may be a large one
+        text = readable_text(snapshot, file_id, node, principals)
+        if text is None or any(text[p.piece.start : p.piece.stop] != p.text for p in ones):
             raise FenceError("the ranking left the files that the request may read")

@@ -1,43 +1,52 @@
 """One retrieve-and-answer pass, as a flow: retrieve, read with one of our readers, cite."""
 
-import hashlib
-import hmac
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from harness_core.answer import Answer
 from harness_core.calls.trace import Trace
 from harness_core.client import Client
-from harness_core.collections.contract import AnswerRequest, PageRange, Source, Span
+from harness_core.collections.continuing import continued
+from harness_core.collections.contract import AnswerRequest, Source
 from harness_core.collections.deadlines import Deadline
 from harness_core.collections.efforts import VERSION, Plan
+from harness_core.collections.excerpts import chunks_of, labels_of, source_of
 from harness_core.collections.failures import unavailable, was_kept
-from harness_core.collections.history import (
-    conversation_of,
-    rewriting,
-    search_line,
-    visible,
-)
+from harness_core.collections.history import conversation_of, visible
 from harness_core.collections.images import DESCRIPTION_CHARS, Picture
 from harness_core.collections.languages import not_found
-from harness_core.collections.markers import Marked, marked, ref, without_markers
+from harness_core.collections.markers import Marked, marked, without_markers
+from harness_core.collections.matches import with_matches
+from harness_core.collections.questions import QuestionCutWarning, fitted
 from harness_core.collections.retrieval import Found
-from harness_core.documents.types import Chunk, Chunks
+from harness_core.collections.searching import (
+    WORDS_ALONE,
+    RewriteFailedWarning,
+    Search,
+    lines_of,
+    searched,
+)
 from harness_core.errors import HarnessWarning
 from harness_core.flows.ask import ask, work
 from harness_core.flows.types import Flow
-from harness_core.models.tokenizers import count_tokens
 from harness_core.reading.flow import read_flow
 
-Retrieve = Callable[[str], list[Found]]
-"""What is read for a search line: the collection's, already bound to what the request may see."""
+Retrieve = Callable[[Search], list[Found]]
+"""What is read for a search: the collection's, already bound to what the request may see."""
+
+
+def _anew(flow: Flow["Outcome"]) -> Flow["Outcome"]:
+    return flow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """One question on its way: everything a pass needs, and nothing it may not see."""
+    """One question on its way: everything a pass needs, and nothing it may not see.
+
+    ``embedder`` is what embeds the lines to search by, ``matches`` asks for the passages that cited
+    sources rest on, ``remember`` may answer from what was answered before.
+    """
 
     request: AnswerRequest
     plan: Plan
@@ -49,6 +58,9 @@ class Pass:
     heard: list[HarnessWarning]
     picture: Picture | None = None
     vision: Client | None = None
+    embedder: Client | None = None
+    matches: bool = False
+    remember: Callable[[Flow["Outcome"]], Flow["Outcome"]] = _anew
 
     def flow(self) -> Flow["Outcome"]:
         """Describe the image, find what to read, read it, cite.
@@ -56,17 +68,22 @@ class Pass:
         Raises:
             TemporarilyUnavailableError: nothing was answered.
         """
+        return self.remember(self._answered())
+
+    def _answered(self) -> Flow["Outcome"]:
         described = yield from self._described()
-        query = visible(self.request.query)
         conversation, dropped = conversation_of(self.request.history)
-        line = yield from self._search_line(query, conversation)
+        query: str = yield from work(lambda: self._question(conversation))
+        lines = yield from lines_of(query, conversation, self.plan.subqueries)
         if described:
-            line, conversation = f"{line}\n{described}", _with_image(conversation, described)
-        found: list[Found] = yield from work(lambda: self.retrieve(line))
-        labels = _labels(self.request, found, self.secret)
+            lines = (f"{lines[0]}\n{described}", *lines[1:])
+            conversation = _with_image(conversation, described)
+        search = yield from searched(lines, self.embedder, self.trace)
+        found: list[Found] = yield from work(lambda: self.retrieve(search))
+        labels = labels_of(self.request, found, self.secret)
         self.trace.note(
             "answer.retrieve", pieces=len(found), plan=self.request.effort, version=VERSION,
-            turns_dropped=dropped,
+            turns_dropped=dropped, lines=len(search.lines), vectors=search.vectors is not None,
         )  # fmt: skip
         answer = None
         if found:
@@ -84,11 +101,11 @@ class Pass:
             raise unavailable(self.trace, self.deadline)
         return visible(without_markers(reply.text.strip()))[:DESCRIPTION_CHARS]
 
-    def _search_line(self, query: str, conversation: str | None) -> Flow[str]:
-        if conversation is None:
-            return query
-        reply = yield from ask(rewriting(query, conversation))
-        return search_line(query, reply.text if reply.usable else None, conversation)
+    def _question(self, conversation: str | None) -> str:
+        return fitted(
+            visible(self.request.query), self.request.instructions, conversation,
+            model=self.client.model, answer_tokens=self.plan.answer_tokens,
+        )  # fmt: skip
 
     def _read(
         self, query: str, conversation: str | None, labels: Mapping[int, Found]
@@ -98,11 +115,8 @@ class Pass:
             instructions=None if instructions is None else visible(instructions),
             conversation=conversation,
         )
-        return (
-            yield from read_flow(
-                _chunks(labels), query, self.client, spec, self.trace, heard=self.heard
-            )
-        )
+        read = read_flow(chunks_of(labels), query, self.client, spec, self.trace, heard=self.heard)
+        return (yield from continued(read, self.plan.continuations, self.deadline))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +129,8 @@ class Outcome:
     reasons: tuple[str, ...]
     notes: Mapping[str, Any]
     described: str | None
+    warnings: tuple[tuple[str, str], ...] = ()
+    cached: bool = False
 
 
 def concluded(
@@ -125,66 +141,62 @@ def concluded(
     if answer is None or not answer.found:
         text, cites = not_found(request.query, request.instructions), Marked(text="")
     else:
-        cites = marked(answer.answer, {one: f.passage.text for one, f in labels.items()})
+        excerpts = {one: f.passage.text for one, f in labels.items()}
+        cites = marked(answer.answer, excerpts, _refuted(answer))
         text = cites.text
+    ran.trace.note(
+        "answer.cite", cited=len(cites.order), unknown=cites.unknown, repaired=cites.repaired,
+        uncited=cites.uncited,
+    )  # fmt: skip
     shown = _shown(labels, answer)
     grades = {} if answer is None else _grades(ran.plan, answer)
     ranked = sorted(
         (one for one in shown if one not in cites.order),
-        key=lambda one: (-grades.get(one, labels[one].score), *_place(labels[one])),
+        key=lambda one: (-grades.get(one, labels[one].score), *labels[one].place),
     )
+    order = (*cites.order, *ranked)
     sources = [
-        _source(number, labels[one], grades.get(one), cited=one in cites.order)
-        for number, one in enumerate((*cites.order, *ranked), 1)
+        source_of(number, labels[one], grades.get(one), cited=one in cites.order)
+        for number, one in enumerate(order, 1)
     ]
-    reasons = _reasons(answer, cites, ran.deadline)
+    if ran.matches:
+        named = {source.ref: labels[one] for source, one in zip(sources, order, strict=True)}
+        sources = with_matches(text, sources, named, _quoted(sources, order, answer))
     return Outcome(
         text=text,
         sources=tuple(sources),
         found=answer is not None and answer.found,
-        reasons=reasons,
+        reasons=_reasons(ran, answer, cites),
         notes=_notes(answer, cites),
         described=described,
+        warnings=tuple((type(one).__name__, str(one)) for one in ran.heard),
     )
 
 
-def _labels(request: AnswerRequest, found: Sequence[Found], secret: bytes) -> dict[int, Found]:
-    """Numbers for the excerpts that nobody who writes a file can know.
+def _refuted(answer: Answer) -> frozenset[int]:
+    """The excerpts that the model quoted wrongly: they support nothing that is said of them."""
+    verdicts = [(row.chunk_id, row.verified) for row in answer.evidence if row.chunk_id is not None]
+    sound = {one for one, verified in verdicts if verified is not False}
+    return frozenset(one for one, _ in verdicts) - sound
 
-    They are the same for the same request over the same pieces, so that caches and replays hold.
-    """
-    asked = request.model_dump(mode="json", exclude={"sources", "principals", "query_image"})
-    seen = [[f.passage.chunk, f.passage.file_id] for f in found]
-    text = json.dumps([asked, seen], sort_keys=True).encode()
-    drawn = int.from_bytes(hmac.new(secret, text, hashlib.sha256).digest()[:8], "big")
-    base = (10**8 + drawn % (9 * 10**8)) * 1000
-    return {base + place: one for place, one in enumerate(found, 1)}
+
+def _quoted(
+    sources: Sequence[Source], order: Sequence[int], answer: Answer | None
+) -> dict[str, list[str]]:
+    """What the model copied out of each source, where it did, and rightly."""
+    rows = [] if answer is None else answer.evidence
+    return {
+        source.ref: [
+            row.text for row in rows
+            if row.chunk_id == one and row.kind == "extracted" and row.verified
+        ]
+        for source, one in zip(sources, order, strict=True)
+    }  # fmt: skip
 
 
 def _with_image(conversation: str | None, described: str) -> str:
     said = f"image beside the question: {described}"
     return said if conversation is None else f"{conversation}\n{said}"
-
-
-def _chunks(labels: Mapping[int, Found]) -> Chunks:
-    return Chunks(
-        chunks=tuple(
-            Chunk(
-                chunk_id=label,
-                text=one.passage.text,
-                tokens=count_tokens(one.passage.text),
-                page=one.passage.piece.first_page,
-                section=_heading(one),
-            )
-            for label, one in labels.items()
-        ),
-        method="collection",
-    )
-
-
-def _heading(one: Found) -> str:
-    path, section = one.passage.path[:100], one.passage.piece.section
-    return visible(f"{path} > {section}" if section else path)
 
 
 def _shown(labels: Mapping[int, Found], answer: Answer | None) -> list[int]:
@@ -204,32 +216,6 @@ def _grades(plan: Plan, answer: Answer) -> dict[int, float]:
     }
 
 
-def _place(one: Found) -> tuple[str, int, str]:
-    return one.passage.path, one.passage.piece.start, one.passage.file_id
-
-
-def span_of(one: Found) -> Span:
-    """The place of a passage."""
-    passage, piece = one.passage, one.passage.piece
-    pages = None
-    if piece.first_page is not None and piece.last_page is not None:
-        pages = PageRange(start=piece.first_page, end=piece.last_page + 1)
-    return Span(
-        file_id=passage.file_id, unit="chars", start=piece.start, end=piece.stop, pages=pages
-    )
-
-
-def _source(number: int, one: Found, grade: float | None, *, cited: bool) -> Source:
-    return Source(
-        ref=ref(number),
-        span=span_of(one),
-        path=one.passage.path,
-        content_type=one.passage.content_type,
-        score=one.score if grade is None else grade,
-        cited=cited,
-    )
-
-
 _WHY: Mapping[str, tuple[str, ...]] = {
     "budget": ("stop_reason",),
     "rerank": ("degraded_to_bm25", "scoring_failures", "unscorable"),
@@ -239,12 +225,22 @@ _WHY: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _reasons(answer: Answer | None, cites: Marked, deadline: Deadline) -> tuple[str, ...]:
+_WARNED: Final[Mapping[str, tuple[type[HarnessWarning], ...]]] = {
+    "question_cut": (QuestionCutWarning,),
+    "rewrite": (RewriteFailedWarning,),
+    "embedder": WORDS_ALONE,
+}
+
+
+def _reasons(ran: Pass, answer: Answer | None, cites: Marked) -> tuple[str, ...]:
     """Why the answer is partial, in the words of the header."""
     partial = answer is not None and answer.partial
     notes = answer.notes if answer is not None and partial else {}
     said = [word for word, names in _WHY.items() if any(notes.get(name) for name in names)]
-    said += ["deadline"] if deadline.passed else []
+    said += ["deadline"] if ran.deadline.passed else []
+    said += [
+        word for word, kinds in _WARNED.items() if any(isinstance(w, kinds) for w in ran.heard)
+    ]
     said += ["cited_unknown"] if cites.unknown else []
     return tuple(said or (["other"] if partial and not notes.get("cited_unknown") else []))
 

@@ -1,14 +1,13 @@
 """One collection: its files, and what can be asked of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from harness_core.calls.api import arun_flow, run_flow
 from harness_core.calls.trace import Trace
 from harness_core.collections.access import State, check_principals, state_of
-from harness_core.collections.answering import span_of
 from harness_core.collections.asking import Engine, begun, checked, result_of
 from harness_core.collections.contract import (
     AnswerRequest,
@@ -19,10 +18,12 @@ from harness_core.collections.contract import (
     SearchRequest,
     SearchResult,
 )
+from harness_core.collections.excerpts import span_of
 from harness_core.collections.faults import InvalidRequestError, NotFoundError
 from harness_core.collections.filters import compile_filter
-from harness_core.collections.history import visible
+from harness_core.collections.hits import hits
 from harness_core.collections.ids import new_request_id
+from harness_core.collections.ingestion.embedding import embed_missing
 from harness_core.collections.ingestion.kinds import content_type_of
 from harness_core.collections.ingestion.limits import FILE_BYTES
 from harness_core.collections.ingestion.processing import (
@@ -34,13 +35,16 @@ from harness_core.collections.names import (
     checked_metadata,
     checked_path,
 )
-from harness_core.collections.reading_back import read_back, visible_text
-from harness_core.collections.retrieval import Found, Scope, found
+from harness_core.collections.reading_back import inline, read_back, visible_text, without_texts
+from harness_core.collections.retrieval import Found
 from harness_core.collections.store import (
     CollectionInfo,
     Event,
     FileInfo,
 )
+from harness_core.errors import BadSettingError
+
+MetadataChange: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,19 +159,24 @@ class Collection:
         file_id: str,
         *,
         path: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | MetadataChange | None = None,
         principals: Sequence[str] | None = None,
     ) -> FileInfo:
         """Change what is given (metadata and principals as a whole); in force at the next request.
 
+        ``metadata`` may be a function that makes the new of the stored one: no change is lost when
+        several are made at once.
+
         Raises:
             NotFoundError, InvalidRequestError: no such file, or a value that is none.
+            AlreadyExistsError: another file has that path.
         """
+        change = metadata if callable(metadata) or metadata is None else _always(metadata)
         return self._engine.store.change_file(
             self.id,
             file_id,
             path=None if path is None else checked_path(path),
-            metadata=None if metadata is None else checked_metadata(metadata),
+            metadata=None if change is None else lambda stored: checked_metadata(change(stored)),
             principals=None if principals is None else checked_grants(principals),
         )
 
@@ -192,9 +201,27 @@ class Collection:
             raise NotFoundError("there is no such file")
         return text
 
+    def embed_missing(self, limit: int | None = None) -> int:
+        """Embed ready files that have no vectors of the embedder's model, at most ``limit``.
+
+        They have none after an embedder that failed, was added later, or has another model than
+        before. Returns how many were embedded.
+
+        Raises:
+            BadSettingError: there is no embedder.
+        """
+        engine = self._engine
+        if engine.embedder is None:
+            raise BadSettingError("nothing can be embedded: give Collections an embedder")
+        return embed_missing(engine.store, self.id, engine.embedder, limit)
+
     def events(self, after: int = 0, limit: int = 100) -> list[Event]:
         """What happened after the event ``after``, oldest first."""
         return self._engine.store.events(self.id, after, limit)
+
+    def last_event(self) -> int:
+        """The number of the newest event; 0 before the first."""
+        return self._engine.store.last_event(self.id)
 
     # --- questions ----------------------------------------------------------------------------
 
@@ -204,8 +231,13 @@ class Collection:
         *,
         request_id: str | None = None,
         trace: Trace | None = None,
+        matches: bool = False,
+        caller: str = "",
     ) -> AnswerResult:
         """Answer from the files that the request may read, citing the places it rests on.
+
+        ``matches`` adds to each cited source the passage that supports the answer. ``caller`` keeps
+        the cached answers of several askers apart.
 
         Raises:
             InvalidRequestError, FilterError: the request breaks a rule.
@@ -214,7 +246,9 @@ class Collection:
         """
         asked = AnswerRequest.parse(request)
         terms = checked(self._engine, self.id, asked)
-        with begun(self._engine, self.id, asked, terms, trace) as ran:
+        with begun(
+            self._engine, self.id, asked, terms, trace, matches=matches, caller=caller
+        ) as ran:
             outcome = run_flow(ran.flow(), ran.client, ran.trace, width=ran.plan.width)
         return result_of(ran, outcome, request_id)
 
@@ -224,18 +258,26 @@ class Collection:
         *,
         request_id: str | None = None,
         trace: Trace | None = None,
+        matches: bool = False,
+        caller: str = "",
     ) -> AnswerResult:
         """The async twin of ``answer``."""
         from anyio.to_thread import run_sync
 
         asked = AnswerRequest.parse(request)
         terms = await run_sync(checked, self._engine, self.id, asked)
-        with begun(self._engine, self.id, asked, terms, trace) as ran:
+        with begun(
+            self._engine, self.id, asked, terms, trace, matches=matches, caller=caller
+        ) as ran:
             outcome = await arun_flow(ran.flow(), ran.client, ran.trace, width=ran.plan.width)
         return result_of(ran, outcome, request_id)
 
     def search(
-        self, request: SearchRequest | Mapping[str, Any], *, request_id: str | None = None
+        self,
+        request: SearchRequest | Mapping[str, Any],
+        *,
+        request_id: str | None = None,
+        trace: Trace | None = None,
     ) -> SearchResult:
         """The places that fit best, without an answer.
 
@@ -244,14 +286,11 @@ class Collection:
                 ``answer``.
         """
         asked = SearchRequest.parse(request)
-        check_principals(self.access_control, asked.principals)
-        with self._engine.store.snapshot(self.id) as snapshot:
-            node = compile_filter(asked.filter, snapshot.info.metadata_fields)
-            scope = Scope(node=node, principals=asked.principals)
-            hits = found(snapshot, self._engine.ranker, scope, visible(asked.query), asked.limit)
+        found = hits(self._engine, self.id, asked, trace)
         return SearchResult(
             request_id=request_id or new_request_id(),
-            results=[_hit(one, with_text=asked.include_text) for one in hits],
+            results=[_hit(one, with_text=asked.include_text) for one in found.found],
+            partial_reasons=found.reasons,
         )
 
     def read_spans(
@@ -259,14 +298,22 @@ class Collection:
     ) -> ReadSpansResult:
         """The text of spans; what may not be read is ``not_found``.
 
+        One result holds 4 MiB of text; parts beyond it are ``too_large``. With ``delivery="url"``
+        no part holds its text: from where to fetch it is for a service to say.
+
         Raises:
             InvalidRequestError: the request breaks a rule.
         """
         asked = ReadSpansRequest.parse(request)
         check_principals(self.access_control, asked.principals)
         with self._engine.store.snapshot(self.id) as snapshot:
-            parts = read_back(snapshot, asked.spans, asked.principals)
+            found = read_back(snapshot, asked.spans, asked.principals)
+            parts = inline(found) if asked.delivery == "inline" else without_texts(found)
         return ReadSpansResult(request_id=request_id or new_request_id(), parts=parts)
+
+
+def _always(metadata: Mapping[str, Any]) -> MetadataChange:
+    return lambda _: metadata
 
 
 def _bytes(content: str | bytes | Path) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
 import regex
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from harness_core.collections.faults import InvalidRequestError
 
@@ -28,7 +28,15 @@ _VISIBLE = regex.compile(r"[^\p{White_Space}\p{Cc}\p{Cf}]")
 Effort = Literal["medium", "high"]
 Mode = Literal["all", "cited", "none"]
 Unit = Literal["pages", "chars", "seconds", "file"]
-Offset = Annotated[int, Field(ge=0, le=2_147_483_647)]
+
+
+def _whole(value: Any) -> Any:
+    """JSON has one type of number: 7.0 is the integer 7."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_WHOLE = BeforeValidator(_whole)
+Offset = Annotated[int, Field(ge=0, le=2_147_483_647), _WHOLE]
 
 
 class Asked(BaseModel):
@@ -57,9 +65,9 @@ class Asked(BaseModel):
 
 def _fault(error: ValidationError) -> InvalidRequestError:
     """The first fault, without what was given: it may not even be encodable."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    first = error.errors(include_url=False, include_input=False)[0]
     pointer = "".join(f"/{_escaped(step)}" for step in first["loc"])
-    what = _WORDS.get(first["type"], "is not valid")
+    what = _WORDS.get(first["type"], "is not valid").format(**first.get("ctx", {}))
     return InvalidRequestError(f"{pointer or 'the body'} {what}", pointer)
 
 
@@ -76,10 +84,10 @@ _WORDS: Final[Mapping[str, str]] = {
     "string_too_short": "is too short",
     "too_long": "has too many entries",
     "too_short": "has too few entries",
-    "literal_error": "is not one of its choices",
+    "literal_error": "is not {expected}",
     "list_type": "is an array",
     "int_type": "is an integer",
-    "value_error": "breaks a rule of this field",
+    "value_error": "breaks a rule: {error}",
 }
 
 
@@ -101,12 +109,14 @@ def checked_principals(given: list[str] | None) -> list[str] | None:
     """Principals without repeats.
 
     Raises:
-        ValueError: an empty one, one over 256 bytes, or the reserved ``*``.
+        ValueError: an empty one, one over 256 bytes or with U+0000, or the reserved ``*``.
     """
     for one in given or ():
         size = len(one.encode("utf-8", "surrogatepass"))
-        if not one or one == EVERYONE or size > PRINCIPAL_BYTES:
-            raise ValueError("a principal is 1 to 256 bytes and not the reserved *")
+        if not one or one == EVERYONE or size > PRINCIPAL_BYTES or "\0" in one:
+            raise ValueError(
+                "a principal is 1 to 256 bytes, none of them 0, and not the reserved *"
+            )
     return None if given is None else list(dict.fromkeys(given))
 
 
@@ -148,12 +158,17 @@ class AnswerRequest(_Question):
 class SearchRequest(_Question):
     """A search in a collection (ours): the ranked places, without an answer."""
 
-    limit: Annotated[int, Field(ge=1, le=100)] = 10
+    limit: Annotated[int, Field(ge=1, le=100), _WHOLE] = 10
     include_text: bool = False
 
 
 class _Told(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """The members that a newer server added."""
+        return dict(self.model_extra or {})
 
     def wire(self) -> dict[str, Any]:
         """The JSON members of the contract; what is not said is left out."""
@@ -180,8 +195,8 @@ class Span(_Told):
 class AskedPages(Asked):
     """Pages of a span to read."""
 
-    start: Annotated[int, Field(ge=1)]
-    end: Annotated[int, Field(ge=1)]
+    start: Annotated[int, Field(ge=1), _WHOLE]
+    end: Annotated[int, Field(ge=1), _WHOLE]
 
 
 class AskedBox(Asked):
@@ -205,16 +220,31 @@ class AskedSpan(Asked):
 
 
 class ReadSpansRequest(Asked):
-    """The spans to read (ours); ``delivery`` is inline alone."""
+    """The spans to read (ours): their texts ``inline``, or links to them (``url``)."""
 
     spans: Annotated[list[AskedSpan], Field(min_length=1, max_length=100)]
     principals: Principals = None
-    delivery: Literal["inline"] = "inline"
+    delivery: Literal["inline", "url"] = "inline"
 
     @field_validator("principals")
     @classmethod
     def _principals(cls, value: list[str] | None) -> list[str] | None:
         return checked_principals(value)
+
+
+class Highlight(_Told):
+    """Some text around a passage; ``match_ranges`` are code points of it, the end exclusive."""
+
+    text: str
+    match_ranges: list[tuple[int, int]] = []
+
+
+class Match(_Told):
+    """A passage of a source that supports the answer; its span lies inside the source's."""
+
+    span: Span
+    text: str | None = None
+    highlight: Highlight | None = None
 
 
 class Source(_Told):
@@ -226,6 +256,7 @@ class Source(_Told):
     content_type: str
     score: float
     cited: bool
+    matches: list[Match] | None = None
 
 
 class Credits(_Told):
@@ -237,8 +268,9 @@ class Credits(_Told):
 class AnswerResult(_Told):
     """An answer with its sources, and, in the library alone, how it came about.
 
-    ``found``, ``partial``, ``partial_reasons``, ``notes`` and ``trace`` never go over the wire;
-    ``partial_reasons`` are the words of the header ``x-answer-partial``.
+    ``found``, ``partial``, ``partial_reasons``, ``notes``, ``warnings`` and ``trace`` never go over
+    the wire; ``partial_reasons`` are the words of the header ``x-answer-partial``, ``warnings`` the
+    class and the text of what was warned about.
     """
 
     request_id: str
@@ -251,6 +283,7 @@ class AnswerResult(_Told):
     partial: Annotated[bool, Field(exclude=True)] = False
     partial_reasons: Annotated[list[str], Field(exclude=True)] = []
     notes: Annotated[dict[str, Any], Field(exclude=True)] = {}
+    warnings: Annotated[list[tuple[str, str]], Field(exclude=True)] = []
     trace: Annotated[Any, Field(exclude=True, repr=False)] = None
 
     def wire(self) -> dict[str, Any]:
@@ -274,15 +307,22 @@ class SearchResult(_Told):
     request_id: str
     results: list[Hit] = []
     usage: Credits = Credits()
+    partial_reasons: Annotated[list[str], Field(exclude=True)] = []
 
 
 class SpanPart(_Told):
-    """A span's text, or why there is none: not_found, out_of_range, pages_mismatch."""
+    """A span's text, or why there is none: not_found, out_of_range, pages_mismatch, too_large.
+
+    In place of the text a service may give the ``url`` it can be fetched from, without a key, until
+    ``expires_at`` (RFC 3339, UTC).
+    """
 
     span: Span
     text: str | None = None
     content_type: str | None = None
     size_bytes: int | None = None
+    url: Annotated[str | None, Field(repr=False)] = None
+    expires_at: str | None = None
     error: str | None = None
 
 

@@ -7,13 +7,15 @@ import threading
 import time
 from collections.abc import Callable
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
-from typing import Final
+from typing import Final, TypeVar
 
 from harness_core.client import BaseClient, Client, OnText
 from harness_core.collections.images import Picture
-from harness_core.messages import Reply, Request
+from harness_core.messages import Embeddings, Reply, Request, Texts
+
+T = TypeVar("T")
 
 REASON: Final = "deadline"
 
@@ -52,9 +54,15 @@ class Deadline:
 
 
 class TimedClient(BaseClient):
-    """A client under a deadline; pictures go to the one that sees."""
+    """A client under a deadline; pictures go to the one that sees, texts to the one that embeds."""
 
-    def __init__(self, client: Client, deadline: Deadline, vision: Client | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        deadline: Deadline,
+        vision: Client | None = None,
+        embedder: Client | None = None,
+    ) -> None:
         self.model = client.model
         self.embedding_model = client.embedding_model
         self.api = client.api
@@ -70,6 +78,7 @@ class TimedClient(BaseClient):
         self.cache = client.cache
         self._client = client
         self._vision = vision
+        self._embedder = embedder or client
         self._deadline = deadline
 
     def send(self, request: Request, /, *, on_text: OnText | None = None) -> Reply:
@@ -77,23 +86,8 @@ class TimedClient(BaseClient):
         client, seconds = self._for(request), self._deadline.seconds()
         if not seconds:
             return self._kept_back(request)
-        done: SimpleQueue[Reply | BaseException] = SimpleQueue()
-
-        def work() -> None:
-            try:
-                done.put(client.send(request, on_text=on_text))
-            except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
-                done.put(error)
-
-        context = copy_context()
-        threading.Thread(target=context.run, args=(work,), daemon=True).start()
-        try:
-            found = done.get(timeout=seconds)
-        except Empty:
-            return self._given_up(request)
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        reply = _within(seconds, lambda: client.send(request, on_text=on_text))
+        return self._given_up(request) if reply is None else reply
 
     async def asend(self, request: Request, /, *, on_text: OnText | None = None) -> Reply:
         """``send``, awaited."""
@@ -106,9 +100,29 @@ class TimedClient(BaseClient):
             return await client.asend(request, on_text=on_text)
         return self._given_up(request)
 
+    def embed(self, request: Texts, /) -> Embeddings:
+        """Embed, and wait for no longer than there is time."""
+        seconds = self._deadline.seconds()
+        found = _within(seconds, lambda: self._embedder.embed(request)) if seconds else None
+        return self._not_embedded(sent=seconds > 0) if found is None else found
+
+    async def aembed(self, request: Texts, /) -> Embeddings:
+        """``embed``, awaited."""
+        from anyio import move_on_after
+
+        seconds = self._deadline.seconds()
+        with move_on_after(seconds):
+            if seconds:
+                return await self._embedder.aembed(request)
+        return self._not_embedded(sent=seconds > 0)
+
     def adapted(self, request: Request) -> Request:
-        """The request as its client can send it."""
-        adapt: Callable[[Request], Request] = getattr(self._for(request), "adapted", _as_it_is)
+        """The request as its client can send it; an effort is asked of those that take one."""
+        client = self._for(request)
+        takes: Callable[[str], bool] = getattr(client, "takes_effort", _any)
+        if request.effort is not None and not takes(request.effort):
+            request = replace(request, effort=None)
+        adapt: Callable[[Request], Request] = getattr(client, "adapted", _as_it_is)
         return adapt(request)
 
     def check(self) -> None:
@@ -132,6 +146,37 @@ class TimedClient(BaseClient):
             "it took too long and was given up", reason=REASON, status=0,
             label=request.label, model=request.model or self.model,
         )  # fmt: skip
+
+    def _not_embedded(self, *, sent: bool) -> Embeddings:
+        self._deadline.passed = True
+        why = "it took too long and was given up" if sent else "no time is left to send it"
+        return Embeddings(
+            ok=False, error=why, reason=REASON, status=0, sent=sent, attempts=int(sent)
+        )
+
+
+def _within(seconds: float, function: Callable[[], T]) -> T | None:
+    """What ``function`` gives within that time; None when it takes longer."""
+    done: SimpleQueue[T | BaseException] = SimpleQueue()
+
+    def work() -> None:
+        try:
+            done.put(function())
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            done.put(error)
+
+    threading.Thread(target=copy_context().run, args=(work,), daemon=True).start()
+    try:
+        found = done.get(timeout=seconds)
+    except Empty:
+        return None
+    if isinstance(found, BaseException):
+        raise found
+    return found
+
+
+def _any(_effort: str) -> bool:
+    return True
 
 
 def _as_it_is(request: Request) -> Request:

@@ -1,8 +1,10 @@
 """Why nothing was answered, as the wire says it: by what the trace and the deadline know."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from harness_core.answer import Answer
+from harness_core.calls.governor import Reason, Refusal
 from harness_core.calls.trace import Trace
 from harness_core.collections.deadlines import Deadline
 from harness_core.collections.faults import TemporarilyUnavailableError
@@ -18,6 +20,9 @@ from harness_core.errors import (
 )
 
 RETRY_SECONDS: Final = 5
+_BEFORE_ANY: Final[Mapping[type[HarnessError], Reason]] = {
+    CallCapError: "calls", CostCapError: "cost", UnpricedModelError: "unpriced",
+}  # fmt: skip
 _OUR_LIMITS: Final = ("calls", "cost", "tokens", "output")
 
 
@@ -40,8 +45,13 @@ def unavailable(trace: Trace, deadline: Deadline) -> TemporarilyUnavailableError
     return TemporarilyUnavailableError("model_unavailable", retryable=passing)
 
 
-def as_fault(error: HarnessError) -> TemporarilyUnavailableError | None:
-    """An error that ended the run, as the wire says it; None for one that is a bug or a miss."""
+def as_fault(error: HarnessError, trace: Trace) -> TemporarilyUnavailableError | None:
+    """An error that ended the run, as the wire says it; None for one that is a bug or a miss.
+
+    A limit that kept the whole read from being begun is noted as a refusal.
+    """
+    if (reason := _BEFORE_ANY.get(type(error))) is not None:
+        trace.refuse(Refusal(reason=reason, message=str(error), label="answer", model=""))
     if isinstance(error, (CallCapError, CostCapError, RequestRefused)):
         return TemporarilyUnavailableError("budget", retryable=False)
     if isinstance(error, (AuthError, UnpricedModelError, BudgetError, UnknownModelError)):

@@ -4,6 +4,7 @@ CollectionFault (HarnessError)
     InvalidRequestError  > FilterError      400
     ForbiddenError 403   NotFoundError 404   AlreadyExistsError 409
     CollectionEmptyError 409                 CollectionNotReadyError 409
+    IdempotencyConflictError 409
     TemporarilyUnavailableError 503          FenceError 500
 """
 
@@ -16,10 +17,12 @@ from harness_core.errors import HarnessError
 class CollectionFault(HarnessError, code="internal_error"):
     """A request that was not answered: ``code``, ``status``, ``retryable``, ``details``.
 
-    A message never repeats what the request held.
+    ``request_id`` is the service's name of it, None in the library. A message never repeats what
+    the request held.
     """
 
     status: ClassVar[int] = 500
+    request_id: str | None = None
 
     def __init__(
         self, message: str, *, retryable: bool = False, details: Mapping[str, Any] | None = None
@@ -105,6 +108,21 @@ class AlreadyExistsError(CollectionFault, code="already_exists"):
     status = 409
 
 
+class IdempotencyConflictError(CollectionFault, code="idempotency_conflict"):
+    """An idempotency key that stands for another request, or for one still at work (retryable)."""
+
+    status = 409
+
+    def __init__(self, *, running: bool) -> None:
+        super().__init__(
+            "the request with this idempotency key is still being done"
+            if running
+            else "this idempotency key stands for another request; choose a new one",
+            retryable=running,
+            details={"retry_after_seconds": 1} if running else {},
+        )
+
+
 class CollectionEmptyError(CollectionFault, code="collection_empty"):
     """No living file to answer from."""
 
@@ -132,7 +150,8 @@ class CollectionNotReadyError(CollectionFault, code="collection_not_ready"):
 class TemporarilyUnavailableError(CollectionFault, code="temporarily_unavailable"):
     """No answer now; ``retryable`` says whether asking again can help.
 
-    ``details.reason`` is budget, deadline, capacity, rate_limit, store or model_unavailable.
+    ``details.reason`` is budget, deadline, capacity, rate_limit, store, source or
+    model_unavailable.
     """
 
     status = 503

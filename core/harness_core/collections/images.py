@@ -5,12 +5,12 @@ import binascii
 import hashlib
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from harness_core.collections.contract import QueryImage
 from harness_core.collections.faults import InvalidRequestError
-from harness_core.messages import Message, Request, Task
+from harness_core.messages import Image, Message, Request, Task
 
 IMAGE_BYTES: Final = 4 * 2**20
 PIXELS: Final = 40_000_000
@@ -26,11 +26,9 @@ _SYSTEM: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    """An image on its way to a client that sees: it finds it in ``request.payload``."""
+class Picture(Image):
+    """The image of a question, on its way to a client that sees."""
 
-    data: bytes = field(repr=False)
-    media_type: str
     width: int
     height: int
 

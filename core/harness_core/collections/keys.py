@@ -1,10 +1,12 @@
 """API keys: made once, kept as a MAC, compared in constant time."""
 
+import contextlib
 import hashlib
 import hmac
 import os
 import re
 import secrets
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,12 +15,14 @@ from typing import Any, Final, Literal
 from harness_core.collections.faults import InvalidRequestError, NotFoundError, UnauthenticatedError
 from harness_core.collections.store import Store
 from harness_core.collections.times import now_us, shown
+from harness_core.errors import BadSettingError
 
 Kind = Literal["cluster", "scoped"]
 Action = Literal["query", "read", "write"]
 ACTIONS: Final = ("query", "read", "write")
 EVERY: Final = "*"
 _TOKEN_BYTES: Final = 256
+PEPPER_BYTES: Final = 16
 _TOKEN = re.compile(r"gek_([0-9a-z]{10})_([0-9A-Za-z_-]{43})")
 
 
@@ -113,9 +117,9 @@ class Keys:
             raise UnauthenticatedError("the key is missing or not valid")
         return _as_key(row)
 
-    def list(self) -> list[Key]:
-        """Every key, revoked ones included, oldest first."""
-        return [_as_key(row) for row in self._store.keys()]  # noqa: SIM118 - no mapping
+    def list(self, *, after: str = "", limit: int | None = None) -> list[Key]:
+        """Keys, revoked ones included, oldest first, from after the one of the id ``after`` on."""
+        return [_as_key(row) for row in self._store.keys(after, limit)]
 
     def revoke(self, key_id: str) -> None:
         """Revoke a key at once.
@@ -131,14 +135,35 @@ class Keys:
 
 
 def pepper_beside(path: str | os.PathLike[str]) -> bytes:
-    """The pepper in the file ``<path>.pepper``, made at its first use, for its owner's eyes."""
-    file = Path(f"{os.fspath(path)}.pepper")
+    """The pepper in the file ``<path>.pepper``, made at its first use."""
+    return pepper_in(Path(f"{os.fspath(path)}.pepper"))
+
+
+def pepper_in(file: Path) -> bytes:
+    """The pepper in a file, made at its first use, for its owner's eyes.
+
+    Raises:
+        BadSettingError: the file can neither be read nor made, or holds less than 16 bytes.
+    """
     try:
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
-            new.write(secrets.token_bytes(32))
-    except FileExistsError:
-        pass
-    return file.read_bytes()
+        if not file.exists():
+            _make_pepper(file)
+        pepper = file.read_bytes()
+    except OSError as error:
+        raise BadSettingError(f"the pepper in {file} cannot be read: {error.strerror}") from error
+    if len(pepper) < PEPPER_BYTES:
+        raise BadSettingError(f"the pepper in {file} is shorter than {PEPPER_BYTES} bytes")
+    return pepper
+
+
+def _make_pepper(file: Path) -> None:
+    """Whole or not at all, for several processes may start at once."""
+    descriptor, made = tempfile.mkstemp(dir=file.parent)
+    with os.fdopen(descriptor, "wb") as new:
+        new.write(secrets.token_bytes(32))
+    with contextlib.suppress(FileExistsError):  # another process was first
+        os.link(made, file)
+    Path(made).unlink()
 
 
 def _live(row: Mapping[str, Any]) -> bool:

@@ -100,11 +100,11 @@ def checked_grants(principals: Iterable[Any]) -> list[str]:
     Raises:
         InvalidRequestError: over 10,000, or one that is not 1 to 256 bytes.
     """
-    listed = list(dict.fromkeys(principals)) if not isinstance(principals, str) else [""]
+    listed = [""] if isinstance(principals, str) else list(principals)
     sound = all(isinstance(p, str) and p and _encodes(p) <= PRINCIPAL_BYTES for p in listed)
     if len(listed) > GRANTS or not sound:
         raise InvalidRequestError("a principal is 1 to 256 bytes", "/principals")
-    return listed
+    return list(dict.fromkeys(listed))
 
 
 def _encodes(text: str) -> int:

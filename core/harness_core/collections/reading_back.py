@@ -1,25 +1,52 @@
 """Spans read back from the stored text, under the same rules as an answer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from harness_core.collections.access import may_read
 from harness_core.collections.contract import AskedSpan, Span, SpanPart
 from harness_core.collections.filters.nodes import Every
+from harness_core.collections.ids import is_id
 from harness_core.collections.store import Piece, Snapshot
+
+INLINE_BYTES: Final = 4 * 2**20
+"""How much text one reply holds."""
 
 _EVERYTHING = Every()
 
 
 def read_back(
     snapshot: Snapshot, spans: Sequence[AskedSpan], principals: Sequence[str] | None
-) -> list[SpanPart]:
+) -> Iterator[SpanPart]:
     """A part per span; one that may not be read looks like one that is not there."""
-    return [_part(snapshot, span, principals) for span in spans]
+    return (_part(snapshot, span, principals) for span in spans)
+
+
+def inline(parts: Iterable[SpanPart]) -> list[SpanPart]:
+    """The parts, without the texts that one reply has no room for (``too_large``)."""
+    return list(_fitting(parts))
+
+
+def without_texts(parts: Iterable[SpanPart]) -> list[SpanPart]:
+    """The parts as they are where their texts are fetched one by one."""
+    return [part.model_copy(update={"text": None}) for part in parts]
+
+
+def _fitting(parts: Iterable[SpanPart]) -> Iterator[SpanPart]:
+    room = INLINE_BYTES
+    for part in parts:
+        size = part.size_bytes or 0
+        if size > room:
+            yield part.model_copy(update={"text": None, "error": "too_large"})
+        else:
+            room -= size
+            yield part
 
 
 def visible_text(snapshot: Snapshot, file_id: str, principals: Sequence[str] | None) -> str | None:
     """The text of a file that may be read; None for one that is absent or may not."""
-    allowed = may_read(snapshot.file(file_id), _EVERYTHING, principals)
+    file = snapshot.file(file_id) if is_id(file_id) else None
+    allowed = may_read(file, _EVERYTHING, principals)
     return snapshot.text(file_id) if allowed else None
 
 

@@ -1,24 +1,32 @@
-"""What is read for a question: ranked inside the visible files, then chosen."""
+"""What is read for a question: ranked inside the visible files, fused, then chosen."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from harness_core.collections.access import check_fence, check_state
 from harness_core.collections.efforts import Plan
 from harness_core.collections.filters import Node
-from harness_core.collections.store import FileSet, Passage, Ranked, Ranker, Snapshot
+from harness_core.collections.searching import Search
+from harness_core.collections.store import FileSet, Passage, Piece, Ranker, Snapshot
+from harness_core.models.tokenizers import count_tokens
+from harness_core.ranking.selection import select
 
 _K: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A passage with its ranking value: 1 for the best, falling with the rank, never 0."""
+    """A passage with its ranking value: 1 for the best of every ranking, falling, never 0."""
 
     passage: Passage
     score: float
+
+    @property
+    def place(self) -> tuple[str, int, str]:
+        """What equal scores are ordered by."""
+        return self.passage.path, self.passage.piece.start, self.passage.file_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,23 +37,17 @@ class Scope:
     principals: Sequence[str] | None
 
 
-def score_at(rank: int) -> float:
-    """The ranking value of a rank from 1: it says nothing about files that were not ranked."""
-    return round((_K + 1) / (_K + rank), 6)
-
-
-def found(snapshot: Snapshot, ranker: Ranker, scope: Scope, query: str, limit: int) -> list[Found]:
+def found(
+    snapshot: Snapshot, ranker: Ranker, scope: Scope, search: Search, limit: int
+) -> list[Found]:
     """The best passages for a search."""
-    check_state(snapshot.counts())
-    files = snapshot.visible(scope.node, scope.principals)
-    if not files.ids:
-        return []
-    ranked = [one.chunk for one in ranker.rank(snapshot, files, query, limit)]
-    return _passages(snapshot, ranked, scope)
+    files = _readable(snapshot, scope)
+    best = _fused(snapshot, _rankings(snapshot, ranker, files, search, limit))[:limit]
+    return _fenced(snapshot, best, scope)
 
 
 def retrieved(
-    snapshot: Snapshot, ranker: Ranker, scope: Scope, query: str, plan: Plan
+    snapshot: Snapshot, ranker: Ranker, scope: Scope, search: Search, plan: Plan
 ) -> list[Found]:
     """The passages an answer is made from; all that is visible where that is little.
 
@@ -53,45 +55,154 @@ def retrieved(
         CollectionEmptyError, CollectionNotReadyError: the collection cannot be asked.
         FenceError: the ranker left the visible files.
     """
+    files = _readable(snapshot, scope)
+    if _is_little(files, plan):
+        every = snapshot.pieces(files)
+        rankings = _rankings(snapshot, ranker, files, search, files.pieces)
+        chosen = _fused(snapshot, [list(dict.fromkeys(one + every)) for one in rankings])
+    else:
+        chosen = _chosen(snapshot, ranker, files, search, plan)
+    return _fenced(snapshot, list(_within(plan.input_tokens, chosen)), scope)
+
+
+def _readable(snapshot: Snapshot, scope: Scope) -> FileSet:
     check_state(snapshot.counts())
-    files = snapshot.visible(scope.node, scope.principals)
-    if not files.ids:
-        return []
-    if not _is_little(files, plan):
-        return _passages(snapshot, _spread(snapshot, ranker, files, query, plan), scope)
-    ranked = [one.chunk for one in ranker.rank(snapshot, files, query, files.pieces)]
-    return _passages(snapshot, list(dict.fromkeys(ranked + snapshot.pieces(files))), scope)
+    return snapshot.visible(scope.node, scope.principals)
 
 
 def _is_little(files: FileSet, plan: Plan) -> bool:
     return files.characters <= plan.whole_characters and files.pieces <= plan.whole_pieces
 
 
-def _passages(snapshot: Snapshot, chunks: Sequence[int], scope: Scope) -> list[Found]:
-    passages = snapshot.passages(chunks)
-    check_fence(snapshot, passages, scope.node, scope.principals)
-    return [
-        Found(passage=passage, score=score_at(rank)) for rank, passage in enumerate(passages, 1)
-    ]
+def _fenced(snapshot: Snapshot, chosen: list[Found], scope: Scope) -> list[Found]:
+    check_fence(snapshot, [one.passage for one in chosen], scope.node, scope.principals)
+    return chosen
 
 
-def _spread(
-    snapshot: Snapshot, ranker: Ranker, files: FileSet, query: str, plan: Plan
-) -> list[int]:
-    """The best pieces, but no more than a few of one file; a reranker is given all candidates."""
-    most = plan.candidates if plan.reader == "rerank" else plan.used
-    limit = plan.candidates
+# --- ranking --------------------------------------------------------------------------------------
+
+
+def _rankings(
+    snapshot: Snapshot, ranker: Ranker, files: FileSet, search: Search, limit: int
+) -> list[list[int]]:
+    """For each line, the best pieces by its words, and by its vector where it has one."""
+    if not files.ids:
+        return []
+    ranked = []
+    for line, vector in search.each():
+        ranked.append(ranker.rank(snapshot, files, line, limit))
+        if vector is not None:
+            ranked.append(snapshot.nearest(files, vector, limit))
+    return [[one.chunk for one in ranking] for ranking in ranked]
+
+
+def _fused(snapshot: Snapshot, rankings: Sequence[Sequence[int]]) -> list[Found]:
+    """Reciprocal ranks, added up over the rankings: they tell nothing of what was not ranked."""
+    totals: dict[int, float] = defaultdict(float)
+    for ranking in rankings:
+        for rank, chunk in enumerate(ranking, 1):
+            totals[chunk] += (_K + 1) / (_K + rank)
+    passages = snapshot.passages(list(totals))
+    each = [Found(passage=p, score=round(totals[p.chunk] / len(rankings), 6)) for p in passages]
+    return sorted(each, key=lambda one: (-one.score, *one.place))
+
+
+# --- choosing -------------------------------------------------------------------------------------
+
+
+def _chosen(
+    snapshot: Snapshot, ranker: Ranker, files: FileSet, search: Search, plan: Plan
+) -> list[Found]:
+    """The best pieces, unlike each other, no more than a few of one file, with their neighbours."""
+    limit = max(plan.candidates, plan.taken)
     while True:
-        ranked = ranker.rank(snapshot, files, query, limit)
-        kept = list(_capped(ranked, plan.per_file))[:most]
-        if len(kept) == most or len(ranked) < limit:
-            return kept
+        rankings = _rankings(snapshot, ranker, files, search, limit)
+        kept = list(_capped(_fused(snapshot, rankings), plan.per_file))
+        if len(kept) >= plan.taken or all(len(one) < limit for one in rankings):
+            break
         limit *= 4
+    return _with_neighbours(snapshot, _unlike(snapshot, kept, search, plan), plan)
 
 
-def _capped(ranked: Iterable[Ranked], per_file: int) -> Iterator[int]:
-    taken: Counter[int] = Counter()
+def _capped(ranked: Iterable[Found], per_file: int) -> Iterator[Found]:
+    taken: Counter[str] = Counter()
     for one in ranked:
-        taken[one.file] += 1
-        if taken[one.file] <= per_file:
-            yield one.chunk
+        taken[one.passage.file_id] += 1
+        if taken[one.passage.file_id] <= per_file:
+            yield one
+
+
+def _unlike(snapshot: Snapshot, ranked: list[Found], search: Search, plan: Plan) -> list[Found]:
+    """The first ones, or where all have vectors those that repeat each other least."""
+    import numpy as np
+
+    rows = {}
+    if search.vectors is not None and len(ranked) > plan.taken:
+        chunks = [one.passage.chunk for one in ranked]
+        rows = snapshot.vectors(chunks, search.vectors.model)
+    if not rows or len(rows) < len(ranked):
+        return ranked[: plan.taken]
+    matrix = np.stack([rows[one.passage.chunk] for one in ranked])
+    picked = select([one.score for one in ranked], matrix, plan.taken, plan.mmr)
+    return [ranked[number] for number in sorted(picked)]
+
+
+def _with_neighbours(snapshot: Snapshot, chosen: list[Found], plan: Plan) -> list[Found]:
+    """Each passage with the pieces beside it, as far as its file may still give some."""
+    if not plan.neighbours:
+        return chosen
+    by_file: dict[str, list[Found]] = defaultdict(list)
+    for one in chosen:
+        by_file[one.passage.file_id].append(one)
+    joined = [one for ones in by_file.values() for one in _joined(snapshot, ones, plan)]
+    return sorted(joined, key=lambda one: (-one.score, *one.place))
+
+
+def _joined(snapshot: Snapshot, ones: Sequence[Found], plan: Plan) -> Iterator[Found]:
+    """The passages of one file, best first; pieces that meet are one passage."""
+    file_id = ones[0].passage.file_id
+    pieces, text = snapshot.places(file_id), snapshot.text(file_id) or ""
+    number = {piece.start: n for n, piece in enumerate(pieces)}
+    taken = {number[one.passage.piece.start]: one for one in ones}
+    for middle, one in list(taken.items()):
+        beside = (
+            n for step in range(1, plan.neighbours + 1) for n in (middle - step, middle + step)
+        )
+        for n in beside:
+            if 0 <= n < len(pieces) and len(taken) < plan.per_file:
+                taken.setdefault(n, one)
+    for run in _runs(sorted(taken)):
+        best = max((taken[n] for n in run), key=lambda one: one.score)
+        piece = _over([pieces[n] for n in run], best.passage.piece)
+        whole = replace(best.passage, piece=piece, text=text[piece.start : piece.stop])
+        yield Found(passage=whole, score=best.score)
+
+
+def _runs(numbers: Iterable[int]) -> list[list[int]]:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return runs
+
+
+def _over(pieces: Sequence[Piece], best: Piece) -> Piece:
+    """One piece over several in a row; the pages are those of all, the section is the best's."""
+    first = [one.first_page for one in pieces if one.first_page is not None]
+    last = [one.last_page for one in pieces if one.last_page is not None]
+    return Piece(
+        start=pieces[0].start, stop=pieces[-1].stop, first_page=min(first, default=None),
+        last_page=max(last, default=None), section=best.section,
+    )  # fmt: skip
+
+
+def _within(tokens: int, ranked: Iterable[Found]) -> Iterator[Found]:
+    """The best that fit the input, and at least one."""
+    left = tokens
+    for number, one in enumerate(ranked):
+        left -= count_tokens(one.passage.text)
+        if left < 0 and number:
+            return
+        yield one

@@ -1,14 +1,17 @@
 """The collections of a store: the library behind the command line and the service."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from harness_core.client import Client
+from harness_core.collections.answer_cache import AnswerCache
 from harness_core.collections.asking import Engine
 from harness_core.collections.collection import Collection
 from harness_core.collections.deadlines import Budgets
 from harness_core.collections.efforts import EFFORTS, Plan
 from harness_core.collections.faults import InvalidRequestError
+from harness_core.collections.ingestion.embedding import embedding_too
 from harness_core.collections.ingestion.limits import Limits
 from harness_core.collections.ingestion.processing import (
     Ingestion,
@@ -21,29 +24,33 @@ from harness_core.collections.names import (
     checked_fields,
     checked_name,
 )
-from harness_core.collections.sqlite.ranking import SqliteRanker
-from harness_core.collections.sqlite.store import SqliteStore
+from harness_core.collections.opening import is_database, store_at
 from harness_core.collections.store import (
     Access,
     NamespaceInfo,
     Ranker,
     Store,
 )
-from harness_core.errors import HarnessError
+from harness_core.errors import BadSettingError, HarnessError
 
 
 class Collections:
-    """The collections kept in one file (or in another ``Store``).
+    """The collections kept in one file, at a ``postgresql://`` address, or in another ``Store``.
 
     ``client`` answers (None: an ``OpenAIClient``, at the first question); ``vision`` describes
-    images, which it finds in ``request.payload``. ``efforts`` are the plans by effort, ``budgets``
+    images, which it finds in ``request.payload``; ``embedder`` embeds files and questions, so that
+    places are found by meaning as well as by words. ``answer_cache`` keeps answers for those who
+    ask the same over the same files. ``efforts`` are the plans by effort, ``budgets``
     the clocks, ``limits`` what processing one file may take, ``ingestion`` how it is processed
     (each file in a process of its own). ``pepper`` is the secret of the keys (None: a file beside
     the store). Safe for several threads; several processes may open one file.
 
     Raises:
+        BadSettingError: the embedder cannot embed.
         CacheError: the file is no store, or a newer one.
-        MissingDepError: this SQLite has no FTS5.
+        MissingDepError: this SQLite has no FTS5; psycopg is not installed; with an embedder, the
+            database has no pgvector.
+        TemporarilyUnavailableError: the database does not answer.
     """
 
     def __init__(
@@ -52,24 +59,32 @@ class Collections:
         *,
         client: Client | None = None,
         vision: Client | None = None,
+        embedder: Client | None = None,
         budgets: Budgets | None = None,
         efforts: Mapping[str, Plan] | None = None,
         ranker: Ranker | None = None,
         ingestion: Ingestion = in_a_process,
         limits: Limits | None = None,
         pepper: bytes | None = None,
+        answer_cache: AnswerCache | None = None,
     ) -> None:
-        embedded = isinstance(path, (str, os.PathLike))
-        store: Store = SqliteStore(path) if embedded else path  # type: ignore[arg-type,assignment]  # told apart by the line above
+        if embedder is not None and not embedder.can_embed:
+            raise BadSettingError(f"the embedder cannot embed: {type(embedder).__name__}")
+        store = store_at(path) if isinstance(path, (str, os.PathLike)) else path
+        if embedder is not None:
+            store.require_vectors()
+        limits = limits or Limits()
         self._engine = Engine(
             store=store,
-            ranker=ranker or SqliteRanker(),
+            ranker=ranker or store.ranker,
             client=client,
             vision=vision,
             budgets=budgets or Budgets(),
             efforts=efforts or EFFORTS,
-            ingestion=ingestion,
-            limits=limits or Limits(),
+            ingestion=ingestion if embedder is None else embedding_too(ingestion, embedder),
+            limits=limits if embedder is None else _with_time_to_embed(limits),
+            embedder=embedder,
+            answer_cache=answer_cache,
         )
         self._path = path
         self._pepper = pepper
@@ -93,7 +108,7 @@ class Collections:
     def keys(self) -> Keys:
         """The keys of this store."""
         if self._pepper is None:
-            if not isinstance(self._path, (str, os.PathLike)):
+            if is_database(self._path) or not isinstance(self._path, (str, os.PathLike)):
                 raise InvalidRequestError("a store without a file asks for a pepper")
             self._pepper = pepper_beside(self._path)
         return Keys(self.store, self._pepper)
@@ -106,9 +121,9 @@ class Collections:
         """
         return self.store.create_namespace(checked_name(name))
 
-    def list_namespaces(self) -> list[NamespaceInfo]:
-        """Every namespace, by name."""
-        return self.store.namespaces()
+    def list_namespaces(self, *, after: str = "", limit: int | None = None) -> list[NamespaceInfo]:
+        """Namespaces by name, from after the name ``after`` on; at most ``limit`` (None: all)."""
+        return self.store.namespaces(after, limit)
 
     def namespace(self, ref: str) -> "Namespace":
         """The namespace of that name or id.
@@ -140,16 +155,24 @@ class Collections:
         return Worker(self.store, self._engine.ingestion, self._engine.limits)
 
     def ready(self) -> dict[str, bool]:
-        """What works, by name: the store."""
-        try:
-            self.store.check()
-        except HarnessError:
-            return {"store": False}
-        return {"store": True}
+        """What works, by name: the store, and whether the model could be asked (not that it is)."""
+        return {"store": _works(self.store.check), "model": _works(self._engine.sender().check)}
 
     def close(self) -> None:
         """Close the store."""
         self.store.close()
+
+
+def _works(check: Callable[[], None]) -> bool:
+    try:
+        check()
+    except HarnessError:
+        return False
+    return True
+
+
+def _with_time_to_embed(limits: Limits) -> Limits:
+    return replace(limits, lease_seconds=limits.lease_seconds + limits.embedding_seconds)
 
 
 class Namespace:
@@ -180,9 +203,10 @@ class Namespace:
         )
         return Collection(self._engine, info)
 
-    def list_collections(self) -> list["Collection"]:
-        """The collections, by name."""
-        return [Collection(self._engine, one) for one in self._engine.store.collections(self.id)]
+    def list_collections(self, *, after: str = "", limit: int | None = None) -> list["Collection"]:
+        """Collections by name, from after the name ``after`` on; at most ``limit`` (None: all)."""
+        found = self._engine.store.collections(self.id, after, limit)
+        return [Collection(self._engine, one) for one in found]
 
     def collection(self, ref: str) -> "Collection":
         """The collection of that name or id.

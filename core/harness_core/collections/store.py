@@ -4,12 +4,16 @@ The catalogue decides what is visible. A ranker is handed the visible files and 
 What a store must do is pinned by ``tests/collections/conformance.py``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from harness_core.collections.filters import Node
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Access = Literal["off", "enforced"]
 
@@ -86,12 +90,24 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Vectors:
+    """What an embedding model made of texts: one row each, 32-bit floats of length 1."""
+
+    model: str
+    rows: "NDArray[np.float32]" = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TextForm:
-    """What became of a file: its frozen text and the pieces it is ranked by."""
+    """What became of a file: its frozen text, and the pieces it is ranked by.
+
+    ``vectors`` has a row for each piece, or is None: the file is then found by its words alone.
+    """
 
     text: str
     pieces: tuple[Piece, ...]
     notes: Mapping[str, Any] = field(default_factory=dict)
+    vectors: Vectors | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +183,18 @@ class Snapshot(Protocol):
     def places(self, file_id: str) -> list[Piece]:
         """The pieces of a file, in order."""
 
+    def nearest(self, files: FileSet, query: Vectors, limit: int) -> list[Ranked]:
+        """The pieces of the files nearest to the one row of ``query``, by cosine, best first.
+
+        Pieces without a vector of that model are left out; ties go by path, then start, then file.
+        """
+
+    def vectors(self, chunks: Sequence[int], model: str) -> "dict[int, NDArray[np.float32]]":
+        """The vectors of pieces, of those that have one of that model."""
+
+    def unembedded(self, model: str, after: str, limit: int) -> list[str]:
+        """Ready files without vectors of that model, by id, from after the id ``after`` on."""
+
 
 class Ranker(Protocol):
     """Orders pieces for a question, inside the files it is given and nowhere else."""
@@ -178,14 +206,24 @@ class Ranker(Protocol):
 class Store(Protocol):
     """The catalogue. Every change is durable when the method returns."""
 
+    @property
+    def ranker(self) -> Ranker:
+        """The word ranker that goes with this store."""
+
     def create_namespace(self, name: str) -> NamespaceInfo: ...
-    def namespaces(self) -> list[NamespaceInfo]: ...
+    def namespaces(self, after: str = "", limit: int | None = None) -> list[NamespaceInfo]:
+        """Namespaces by name, from after the name ``after`` on."""
+
     def namespace(self, ref: str) -> NamespaceInfo: ...
     def delete_namespace(self, namespace_id: str) -> None: ...
     def create_collection(
         self, namespace_id: str, name: str, access: Access, fields: Mapping[str, str]
     ) -> CollectionInfo: ...
-    def collections(self, namespace_id: str) -> list[CollectionInfo]: ...
+    def collections(
+        self, namespace_id: str, after: str = "", limit: int | None = None
+    ) -> list[CollectionInfo]:
+        """The collections of a namespace by name, from after the name ``after`` on."""
+
     def collection(self, namespace_id: str, ref: str) -> CollectionInfo: ...
     def delete_collection(self, collection_id: str) -> None: ...
     def set_fields(self, collection_id: str, fields: Mapping[str, str]) -> dict[str, int]: ...
@@ -206,9 +244,16 @@ class Store(Protocol):
         file_id: str,
         *,
         path: str | None,
-        metadata: Mapping[str, Any] | None,
+        metadata: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None,
         principals: Sequence[str] | None,
-    ) -> FileInfo: ...
+    ) -> FileInfo:
+        """Change what is given; ``metadata`` makes the new of the stored one, in the same step.
+
+        Raises:
+            NotFoundError: there is no such file.
+            AlreadyExistsError: another living file has that path.
+        """
+
     def delete_file(self, collection_id: str, file_id: str) -> None: ...
 
     def claim(self, lease_seconds: float, file_id: str | None = None) -> Claim | None:
@@ -220,15 +265,46 @@ class Store(Protocol):
     def fail(self, claim: Claim, error: Mapping[str, Any]) -> bool:
         """Make it failed."""
 
+    def require_vectors(self) -> None:
+        """Raise where vectors cannot be kept.
+
+        Raises:
+            MissingDepError: what is missing, and what to do.
+        """
+
+    def add_vectors(self, collection_id: str, file_id: str, vectors: Vectors) -> bool:
+        """Give the pieces of a ready file vectors, one each; False when it lives no more."""
+
     def snapshot(self, collection_id: str) -> AbstractContextManager[Snapshot]: ...
     def events(self, collection_id: str, after: int, limit: int) -> list[Event]: ...
+    def last_event(self, collection_id: str) -> int:
+        """The number of the newest event; 0 before the first."""
+
     def secret(self, name: str) -> bytes:
         """A random secret of this store, made at its first use."""
 
     def add_key(self, row: Mapping[str, Any]) -> None: ...
     def key(self, key_id: str) -> Mapping[str, Any] | None: ...
-    def keys(self) -> list[Mapping[str, Any]]: ...
+    def keys(self, after: str = "", limit: int | None = None) -> list[Mapping[str, Any]]:
+        """Keys, oldest first, from after the key of the id ``after`` on."""
+
     def revoke_key(self, key_id: str) -> bool: ...
+    def begin_once(
+        self, owner: str, key: str, digest: str, lease_seconds: float
+    ) -> Mapping[str, Any] | None:
+        """Take up a request that must be done once: None, or the reply it was given before.
+
+        ``key`` is the caller's name for it among those of ``owner``, ``digest`` says what is asked.
+        A request that was taken up and never ended is free again when its lease runs out; replies
+        are kept for a day.
+
+        Raises:
+            IdempotencyConflictError: the key stands for something else, or is being done now.
+        """
+
+    def end_once(self, owner: str, key: str, reply: Mapping[str, Any] | None) -> None:
+        """Keep the reply of a request that was taken up; None: it failed and may be tried anew."""
+
     def check(self) -> None:
         """Raise where the store cannot be read and written."""
 

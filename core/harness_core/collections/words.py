@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
+from harness_core.collections.store import TextForm
 from harness_core.ranking.terms import terms
 
 MOST_ASKED: Final = 64
@@ -20,6 +21,11 @@ _IDENTIFIER = re.compile(r"[A-Za-z0-9]+")
 def indexed(text: str) -> list[str]:
     """The tokens of a text: words folded, pairs of CJK characters, parts of identifiers."""
     return [_ascii(word) for word in terms(_folded(text), 1)] + list(_parts(text))
+
+
+def words_of(form: TextForm) -> list[list[str]]:
+    """The tokens of each piece."""
+    return [indexed(form.text[piece.start : piece.stop]) for piece in form.pieces]
 
 
 def asked(query: str) -> list[str]:

@@ -20,6 +20,7 @@ from harness_core.reading.selection import placed
 from harness_core.reading.verdicts import concluded
 
 Outcome = Literal["scored", "unscorable", "failed", "capped"]
+Prefilter = Literal["bm25", "embedding", "spread", "given"]
 
 SCORE_TOKENS = 200
 SCHEMA = strict_object({
@@ -33,7 +34,7 @@ class Candidates:
     """Chunks worth scoring, best first, how they were found, and the scores that found them."""
 
     chunks: tuple[Chunk, ...]
-    method: Literal["bm25", "embedding", "spread"]
+    method: Prefilter
     scores: tuple[float, ...]
 
 
@@ -80,7 +81,10 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rerank:
-    """Word matching picks candidates, the model scores each alone, the winners answer."""
+    """Word matching picks candidates, the model scores each alone, the winners answer.
+
+    Chunks that say they are ``ranked`` (in ``extra``) are candidates in the order they come in.
+    """
 
     signature: ClassVar = "topk|m+1|none"
     cost: ClassVar = "m + 1"
@@ -119,6 +123,8 @@ class Rerank:
     def _candidates(self, job: Job) -> Flow[Candidates]:
         texts = [chunk.text for chunk in job.chunks]
         most = min(job.spec.rerank_candidates, len(texts))
+        if job.chunks.extra.get("ranked"):
+            return _picked(job, range(most), range(len(texts), 0, -1), "given")
         words = yield from work(lambda: BM25(texts).scores(job.question))
         if most == len(texts) or words.any():
             return _picked(job, select(words, None, most, 1.0), words.tolist(), "bm25")
@@ -228,7 +234,7 @@ def _picked(
     job: Job,
     positions: Sequence[int],
     scores: Sequence[float],
-    method: Literal["bm25", "embedding", "spread"],
+    method: Prefilter,
 ) -> Candidates:
     return Candidates(
         chunks=tuple(job.chunks[number] for number in positions),

@@ -20,7 +20,7 @@ from harness_core.errors import (
 )
 from harness_core.flows.types import Flow
 from harness_core.messages import Outcome, clean_text
-from harness_core.ranking.embedders import Vectors, embed_texts
+from harness_core.ranking.embedders import Fallback, Vectors, embed_texts
 from harness_core.reading.answers import check_row
 from harness_core.reading.job import Job
 from harness_core.reading.preflight import preflight
@@ -183,6 +183,8 @@ def embedding(
     client: Client,
     trace: Trace,
     allow: Callable[[str], bool] | None,
+    embedder: str | None = None,
+    fallback: Fallback = "lexical",
 ) -> Flow[Vectors]:
     """Vectors of texts; requests that a fallback replaced are marked as recovered.
 
@@ -195,8 +197,9 @@ def embedding(
 
     asked_again = trace.record_embeddings or isinstance(client, ReplayClient)
     vectors = yield from embed_texts(
-        texts, client, record=record, allow=allow, use_cache=False if asked_again else None
-    )
+        texts, client, embedder=embedder, fallback=fallback, record=record, allow=allow,
+        use_cache=False if asked_again else None,
+    )  # fmt: skip
     if vectors.fallback:
         for number in vectors.failed_steps:
             trace.amend(number, recovered=True)

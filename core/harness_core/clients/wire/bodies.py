@@ -1,11 +1,13 @@
 """A request as the JSON body of one of the two API shapes."""
 
-from collections.abc import Mapping
-from typing import Any
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
-from harness_core.messages import Message, Request
+from harness_core.messages import Image, Message, Request
 
 Body = dict[str, Any]
+_Parts: TypeAlias = Callable[[str, str], list[Body]]
 
 CAPS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 """The fields in which one API or the other takes the output cap."""
@@ -13,7 +15,7 @@ CAPS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 
 def chat_body(request: Request, model: str, extra: Mapping[str, Any]) -> Body:
     """The body of a Chat Completions request; ``extra`` is the client's own addition."""
-    body: Body = {"model": model, "messages": [_plain(one) for one in request.messages]}
+    body: Body = {"model": model, "messages": _said(request, request.messages, _chat_parts)}
     if request.schema is not None:
         body["response_format"] = {"type": "json_schema", "json_schema": _format(request)}
     if request.stop:
@@ -25,7 +27,7 @@ def responses_body(request: Request, model: str, extra: Mapping[str, Any]) -> Bo
     """The body of a Responses request; system messages become the instructions."""
     rules = [one.content for one in request.messages if one.role in {"system", "developer"}]
     rest = [one for one in request.messages if one.role not in {"system", "developer"}]
-    body: Body = {"model": model, "input": [_plain(one) for one in rest]}
+    body: Body = {"model": model, "input": _said(request, rest, _response_parts)}
     if rules:
         body["instructions"] = "\n\n".join(rules)
     if request.schema is not None:
@@ -45,6 +47,23 @@ def merged(body: Mapping[str, Any], extra: Mapping[str, Any]) -> Body:
         else:
             result[name] = value
     return result
+
+
+def _said(request: Request, messages: Sequence[Message], parts: _Parts) -> list[Body]:
+    """The messages; an image of the request is beside the text of the last one."""
+    said, image = [_plain(one) for one in messages], request.payload
+    if said and isinstance(image, Image):
+        url = f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
+        said[-1]["content"] = parts(said[-1]["content"], url)
+    return said
+
+
+def _chat_parts(text: str, url: str) -> list[Body]:
+    return [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": url}}]
+
+
+def _response_parts(text: str, url: str) -> list[Body]:
+    return [{"type": "input_text", "text": text}, {"type": "input_image", "image_url": url}]
 
 
 def _plain(message: Message) -> Body:

@@ -54,7 +54,8 @@ def size(given: Any) -> int:
     """A number of bytes: whole, from 0 to 2^63 - 1. A string is none."""
     if isinstance(given, (str, bool)) or not isinstance(given, (int, float)):
         raise ValueError("no size")
-    if not math.isfinite(given) or given != int(given) or not 0 <= given <= _LARGEST:
+    fraction = isinstance(given, float) and not given.is_integer()  # infinities have one
+    if fraction or not 0 <= given <= _LARGEST:
         raise ValueError("no size")
     return int(given)
 

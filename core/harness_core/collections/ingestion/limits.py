@@ -33,11 +33,13 @@ class IngestFault(HarnessError, code="ingest_fault"):
 class Limits:
     """Bounds on one file: seconds, bytes of memory, pages, characters, and what a ZIP may hold.
 
-    ``lease_seconds`` is when a file whose process died may be taken up by another one.
+    ``lease_seconds`` is when a file whose process died may be taken up by another one. Embedding
+    its pieces has ``embedding_seconds`` of its own, which the lease is longer by.
     """
 
     seconds: float = 120.0
     lease_seconds: float = 150.0
+    embedding_seconds: float = 120.0
     memory_bytes: int = 2 * 2**30
     pages: int = 10_000
     characters: int = 20_000_000

@@ -65,19 +65,18 @@ def _run(folder: Path, limits: Limits) -> None:
     home = str(Path(harness_core.__file__).parents[1])
     environment = {k: v for k, v in os.environ.items() if k in _PASSED_ON}
     environment |= {"PYTHONPATH": home, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(  # noqa: S603 - our own module, and a folder of our own making
+    with subprocess.Popen(  # noqa: S603 - our own module, and a folder of our own making
         [sys.executable, "-P", "-m", "harness_core.collections.ingestion.worker", str(folder)],
         cwd=folder, env=environment, start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        process.wait(limits.seconds)
-    except subprocess.TimeoutExpired:
-        raise IngestFault("extract_timeout", "the file takes too long to read") from None
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        try:
+            process.wait(limits.seconds)
+        except subprocess.TimeoutExpired:
+            raise IngestFault("extract_timeout", "the file takes too long to read") from None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def process_next(

@@ -1,12 +1,16 @@
 """The process in which one file is read: ``python -m ... worker FOLDER``.
 
 The folder holds ``job.json`` (the file's name and the limits) and the file; the process writes
-``form.json`` into it. It runs under limits of memory and time that it sets itself before it reads.
+``form.json`` into it. It runs under limits of memory and time that it sets itself before it reads,
+and no longer than the process that holds the other end of its standard input.
 """
 
 import json
+import os
 import resource
+import shutil
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -56,5 +60,12 @@ def as_form(said: dict[str, Any]) -> TextForm:
     return TextForm(text=said["text"], pieces=pieces, notes=said["notes"])
 
 
+def _end_with_parent(folder: Path) -> None:
+    os.read(0, 1)  # nothing is ever written: it returns when the other end is closed
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)
+
+
 if __name__ == "__main__":
+    threading.Thread(target=_end_with_parent, args=(Path(sys.argv[1]),), daemon=True).start()
     main(Path(sys.argv[1]))

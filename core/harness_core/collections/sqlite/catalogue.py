@@ -9,10 +9,11 @@ from typing import Any
 from harness_core.collections.faults import AlreadyExistsError, NotFoundError
 from harness_core.collections.filters.values import stored
 from harness_core.collections.ids import new_id
+from harness_core.collections.rows import as_collection, as_key, as_namespace
 from harness_core.collections.sqlite.database import Database
 from harness_core.collections.sqlite.schema import drop_index, make_index
 from harness_core.collections.store import Access, CollectionInfo, NamespaceInfo
-from harness_core.collections.times import now_us, shown
+from harness_core.collections.times import now_us
 
 
 class Catalogue:
@@ -30,12 +31,14 @@ class Catalogue:
             )
             return _namespace(connection, name)
 
-    def namespaces(self) -> list[NamespaceInfo]:
-        """Every namespace, by name."""
+    def namespaces(self, after: str = "", limit: int | None = None) -> list[NamespaceInfo]:
+        """Namespaces by name, from after the name ``after`` on."""
         with self.database.read() as connection:
-            return [_as_namespace(row) for row in connection.execute(
-                "SELECT * FROM namespace ORDER BY name"
-            )]  # fmt: skip
+            rows = connection.execute(
+                "SELECT * FROM namespace WHERE name > ? ORDER BY name LIMIT ?",
+                (after, _most(limit)),
+            )
+            return [as_namespace(row) for row in rows]
 
     def namespace(self, ref: str) -> NamespaceInfo:
         """The namespace of that id or name."""
@@ -63,13 +66,16 @@ class Catalogue:
             make_index(connection, number, enforced=access == "enforced")
             return collection_info(connection, namespace_id, name)
 
-    def collections(self, namespace_id: str) -> list[CollectionInfo]:
-        """The collections of a namespace, by name."""
+    def collections(
+        self, namespace_id: str, after: str = "", limit: int | None = None
+    ) -> list[CollectionInfo]:
+        """The collections of a namespace by name, from after the name ``after`` on."""
         with self.database.read() as connection:
             rows = connection.execute(
-                "SELECT * FROM collection WHERE namespace = ? ORDER BY name", (namespace_id,)
+                "SELECT * FROM collection WHERE namespace = ? AND name > ? ORDER BY name LIMIT ?",
+                (namespace_id, after, _most(limit)),
             )
-            return [_as_collection(row) for row in rows]
+            return [as_collection(row) for row in rows]
 
     def collection(self, namespace_id: str, ref: str) -> CollectionInfo:
         """The collection of that id or name in the namespace."""
@@ -127,14 +133,18 @@ class Catalogue:
         """The row of a key, revoked ones included."""
         with self.database.read() as connection:
             row = connection.execute("SELECT * FROM api_key WHERE id = ?", (key_id,)).fetchone()
-            return None if row is None else _as_key(row)
+            return None if row is None else as_key(row)
 
-    def keys(self) -> list[Mapping[str, Any]]:
-        """Every key, oldest first."""
+    def keys(self, after: str = "", limit: int | None = None) -> list[Mapping[str, Any]]:
+        """Keys, oldest first, from after the key of the id ``after`` on."""
         with self.database.read() as connection:
-            return [_as_key(row) for row in connection.execute(
-                "SELECT * FROM api_key ORDER BY created_us, id"
-            )]  # fmt: skip
+            rows = connection.execute(
+                "SELECT * FROM api_key WHERE ?1 = '' OR (created_us, id) > "
+                "(SELECT created_us, id FROM api_key WHERE id = ?1) "
+                "ORDER BY created_us, id LIMIT ?2",
+                (after, _most(limit)),
+            )
+            return [as_key(row) for row in rows]
 
     def revoke_key(self, key_id: str) -> bool:
         """Revoke a key; False for an unknown one."""
@@ -154,7 +164,7 @@ def collection_info(connection: sqlite3.Connection, namespace_id: str, ref: str)
     ).fetchone()
     if row is None:
         raise NotFoundError("there is no such collection")
-    return _as_collection(row)
+    return as_collection(row)
 
 
 def number_of(connection: sqlite3.Connection, collection_id: str) -> int:
@@ -170,7 +180,7 @@ def number_of(connection: sqlite3.Connection, collection_id: str) -> int:
 def info_of(connection: sqlite3.Connection, number: int) -> tuple[CollectionInfo, int]:
     """A collection and its generation."""
     row = connection.execute("SELECT * FROM collection WHERE number = ?", (number,)).fetchone()
-    return _as_collection(row), int(row["generation"])
+    return as_collection(row), int(row["generation"])
 
 
 def write_typed(
@@ -197,8 +207,14 @@ def drop_unused_blobs(connection: sqlite3.Connection) -> None:
 def _insert(connection: sqlite3.Connection, statement: str, values: tuple[object, ...]) -> int:
     try:
         return int(connection.execute(statement, values).lastrowid or 0)
-    except sqlite3.IntegrityError:
+    except sqlite3.IntegrityError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+            raise NotFoundError("there is no such namespace") from None
         raise AlreadyExistsError("the name is taken") from None
+
+
+def _most(limit: int | None) -> int:
+    return -1 if limit is None else limit
 
 
 def _namespace(connection: sqlite3.Connection, ref: str) -> NamespaceInfo:
@@ -207,23 +223,4 @@ def _namespace(connection: sqlite3.Connection, ref: str) -> NamespaceInfo:
     ).fetchone()
     if row is None:
         raise NotFoundError("there is no such namespace")
-    return _as_namespace(row)
-
-
-def _as_namespace(row: sqlite3.Row) -> NamespaceInfo:
-    return NamespaceInfo(id=row["id"], name=row["name"], created_at=shown(row["created_us"]))
-
-
-def _as_collection(row: sqlite3.Row) -> CollectionInfo:
-    return CollectionInfo(
-        id=row["id"],
-        name=row["name"],
-        namespace_id=row["namespace"],
-        access_control=row["access"],
-        metadata_fields=json.loads(row["fields"]),
-        created_at=shown(row["created_us"]),
-    )
-
-
-def _as_key(row: sqlite3.Row) -> Mapping[str, Any]:
-    return {**dict(row), "grants": json.loads(row["grants"])}
+    return as_namespace(row)

@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -32,7 +33,7 @@ class Database:
         self._writing = threading.Lock()
         with _faults():
             self._writer = self._opened()
-            self._writer.execute("PRAGMA journal_mode = WAL")
+            _to_wal(self._writer)
             self._writer.execute("PRAGMA synchronous = FULL")
             migrate(self._writer)
 
@@ -77,6 +78,20 @@ class Database:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA foreign_keys = ON")
         return connection
+
+
+def _to_wal(connection: sqlite3.Connection) -> None:
+    """Set the file to WAL; while others open it too, SQLite fails at once instead of waiting."""
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 @contextmanager

@@ -4,11 +4,12 @@ import hashlib
 import json
 import secrets
 import sqlite3
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from harness_core.collections.faults import NotFoundError
+from harness_core.collections.faults import AlreadyExistsError, NotFoundError
 from harness_core.collections.ids import new_id
+from harness_core.collections.rows import ATTEMPTS, GIVEN_UP, as_event
 from harness_core.collections.sqlite.catalogue import (
     drop_unused_blobs,
     info_of,
@@ -16,12 +17,12 @@ from harness_core.collections.sqlite.catalogue import (
     write_typed,
 )
 from harness_core.collections.sqlite.database import Database
-from harness_core.collections.sqlite.indexing import put_in, take_out, words_of
+from harness_core.collections.sqlite.indexing import put_in, take_out
 from harness_core.collections.sqlite.snapshot import file_info
-from harness_core.collections.store import Claim, Event, FileInfo, TextForm
-from harness_core.collections.times import now_us, shown
-
-ATTEMPTS: Final = 3
+from harness_core.collections.sqlite.vectors import put_vectors
+from harness_core.collections.store import Claim, Event, FileInfo, TextForm, Vectors
+from harness_core.collections.times import now_us
+from harness_core.collections.words import words_of
 
 
 class Files:
@@ -60,20 +61,23 @@ class Files:
         file_id: str,
         *,
         path: str | None,
-        metadata: Mapping[str, Any] | None,
+        metadata: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None,
         principals: Sequence[str] | None,
     ) -> FileInfo:
         """Change what is given; in force from the next request on."""
         with self.database.write() as connection:
             number = number_of(connection, collection_id)
-            file = _file(connection, number, file_id)
-            if path is not None:
+            row = _file(connection, number, file_id)
+            file = row["id"]
+            if path is not None and path != row["path"]:
+                _check_free(connection, number, path)
                 connection.execute("UPDATE file SET path = ? WHERE id = ?", (path, file))
             if metadata is not None:
+                made = metadata(json.loads(row["metadata"]))
                 connection.execute(
-                    "UPDATE file SET metadata = ? WHERE id = ?", (json.dumps(metadata), file)
+                    "UPDATE file SET metadata = ? WHERE id = ?", (json.dumps(made), file)
                 )
-                write_typed(connection, file, metadata, _fields(connection, number))
+                write_typed(connection, file, made, _fields(connection, number))
             if principals is not None:
                 connection.execute("DELETE FROM allowed WHERE file = ?", (file,))
                 _grant(connection, file, principals)
@@ -85,7 +89,7 @@ class Files:
         """Delete a file; the next request does not see it."""
         with self.database.write() as connection:
             number = number_of(connection, collection_id)
-            _delete(connection, number, _file(connection, number, file_id))
+            _delete(connection, number, _file(connection, number, file_id)["id"])
             drop_unused_blobs(connection)
             _changed(connection, number)
 
@@ -111,8 +115,7 @@ class Files:
                 content_type=row["content_type"], data=_blob(connection, row["sha256"]),
             )  # fmt: skip
         if row["attempts"] >= ATTEMPTS:
-            said = "processing it ended this process's predecessors"
-            self.fail(claim, {"code": "corrupt", "message": said})
+            self.fail(claim, GIVEN_UP)
             return self.claim(lease_seconds, file_id)
         return claim
 
@@ -132,7 +135,7 @@ class Files:
                 (len(words), sum(map(len, words)), len(form.text), file),
             )
             _supersede(connection, number, row)
-            _tell(connection, number, "file.ready", row)
+            _tell(connection, number, "file.ready", row, **_noted(form))
             if not was_ready:
                 _tell(connection, number, "collection.ready")
             _changed(connection, number)
@@ -159,6 +162,20 @@ class Files:
             _changed(connection, number)
             return True
 
+    def add_vectors(self, collection_id: str, file_id: str, vectors: Vectors) -> bool:
+        """Give the pieces of a ready file vectors, one each; False when it lives no more."""
+        with self.database.write() as connection:
+            number = number_of(connection, collection_id)
+            row = connection.execute(
+                "SELECT id, pieces FROM file WHERE collection = ? AND fid = ? AND status = 'ready'",
+                (number, file_id),
+            ).fetchone()
+            if row is None:
+                return False
+            put_vectors(connection, row["id"], vectors, row["pieces"])
+            _changed(connection, number)
+            return True
+
     def events(self, collection_id: str, after: int, limit: int) -> list[Event]:
         """What happened after the event ``after`` (0: from the beginning), oldest first."""
         with self.database.read() as connection:
@@ -166,11 +183,20 @@ class Files:
                 "SELECT * FROM outbox WHERE collection = ? AND seq > ? ORDER BY seq LIMIT ?",
                 (number_of(connection, collection_id), after, limit),
             )
-            return [
-                Event(seq=row["seq"], type=row["type"], payload=json.loads(row["payload"]),
-                      at=shown(row["at_us"]))
-                for row in rows
-            ]  # fmt: skip
+            return [as_event(row) for row in rows]
+
+    def last_event(self, collection_id: str) -> int:
+        """The number of the newest event; 0 before the first."""
+        with self.database.read() as connection:
+            row = connection.execute(
+                "SELECT COALESCE(max(seq), 0) AS seq FROM outbox WHERE collection = ?",
+                (number_of(connection, collection_id),),
+            ).fetchone()
+            return int(row["seq"])
+
+
+def _noted(form: TextForm) -> dict[str, Any]:
+    return {"notes": dict(form.notes)} if form.notes else {}
 
 
 def _info(connection: sqlite3.Connection, file: int) -> FileInfo:
@@ -178,13 +204,20 @@ def _info(connection: sqlite3.Connection, file: int) -> FileInfo:
     return file_info(connection, row)
 
 
-def _file(connection: sqlite3.Connection, number: int, file_id: str) -> int:
-    row = connection.execute(
-        "SELECT id FROM file WHERE collection = ? AND fid = ?", (number, file_id)
+def _file(connection: sqlite3.Connection, number: int, file_id: str) -> sqlite3.Row:
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT * FROM file WHERE collection = ? AND fid = ?", (number, file_id)
     ).fetchone()
     if row is None:
         raise NotFoundError("there is no such file")
-    return int(row["id"])
+    return row
+
+
+def _check_free(connection: sqlite3.Connection, number: int, path: str) -> None:
+    if connection.execute(
+        "SELECT 1 FROM file WHERE collection = ? AND path = ? LIMIT 1", (number, path)
+    ).fetchone():
+        raise AlreadyExistsError("another file has this path")
 
 
 def _fields(connection: sqlite3.Connection, number: int) -> Mapping[str, str]:

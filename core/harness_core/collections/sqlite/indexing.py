@@ -1,17 +1,13 @@
 """The pieces of a file put into the index of its collection, and taken out again."""
 
 import sqlite3
-from collections import Counter
 from collections.abc import Sequence
 
+from harness_core.collections.postings import packed
 from harness_core.collections.sqlite.catalogue import info_of
+from harness_core.collections.sqlite.schema import PART_BITS
+from harness_core.collections.sqlite.vectors import put_vectors
 from harness_core.collections.store import Piece, TextForm
-from harness_core.collections.words import indexed
-
-
-def words_of(form: TextForm) -> list[list[str]]:
-    """The words of each piece."""
-    return [indexed(form.text[piece.start : piece.stop]) for piece in form.pieces]
 
 
 def put_in(
@@ -21,41 +17,39 @@ def put_in(
     form: TextForm,
     words: Sequence[Sequence[str]],
 ) -> None:
-    """Write the text of a file, its pieces and their words."""
+    """Write the text of a file, its pieces, their words and their vectors."""
     connection.execute("INSERT INTO body VALUES (?, ?)", (file, form.text))
-    enforced = _enforced(connection, number)
-    for piece, tokens in zip(form.pieces, words, strict=True):
-        chunk = _put_piece(connection, file, piece, len(tokens))
-        if enforced:
-            connection.executemany(
-                f"INSERT INTO post_{number} VALUES (?, ?, ?, ?, ?)",  # noqa: S608 - a number
-                [(word, file, chunk, n, len(tokens)) for word, n in Counter(tokens).items()],
-            )
-        else:
-            connection.execute(
-                f"INSERT INTO fts_{number}(rowid, words) VALUES (?, ?)",  # noqa: S608 - a number
-                (chunk, " ".join(tokens)),
-            )
+    if form.vectors is not None:
+        put_vectors(connection, file, form.vectors, len(form.pieces))
+    chunks = [
+        _put_piece(connection, file, piece, len(tokens))
+        for piece, tokens in zip(form.pieces, words, strict=True)
+    ]
+    if _enforced(connection, number):
+        connection.executemany(
+            f"INSERT INTO post_{number} VALUES (?, ?, ?, ?)",  # noqa: S608 - a number
+            [(file >> PART_BITS, word, file, places)
+             for word, places in sorted(packed(chunks, words).items())],
+        )  # fmt: skip
+    else:
+        connection.executemany(
+            f"INSERT INTO fts_{number}(rowid, words) VALUES (?, ?)",  # noqa: S608 - a number
+            zip(chunks, map(" ".join, words), strict=True),
+        )
 
 
 def take_out(connection: sqlite3.Connection, number: int, file: int) -> None:
     """Remove the words of a file's pieces from the index."""
-    if not _enforced(connection, number):
+    if _enforced(connection, number):
+        connection.execute(
+            f"DELETE FROM post_{number} WHERE part = ? AND file = ?",  # noqa: S608 - a number
+            (file >> PART_BITS, file),
+        )
+    else:
         connection.execute(
             f"DELETE FROM fts_{number} WHERE rowid IN (SELECT id FROM chunk WHERE file = ?)",  # noqa: S608 - a number
             (file,),
         )
-        return
-    rows = connection.execute(
-        "SELECT substr(b.text, c.start + 1, c.stop - c.start) AS text "
-        "FROM chunk c JOIN body b ON b.file = c.file WHERE c.file = ?",
-        (file,),
-    )
-    words = {word for row in rows for word in indexed(row["text"])}
-    connection.executemany(
-        f"DELETE FROM post_{number} WHERE word = ? AND file = ?",  # noqa: S608 - a number
-        [(word, file) for word in words],
-    )
 
 
 def _enforced(connection: sqlite3.Connection, number: int) -> bool:

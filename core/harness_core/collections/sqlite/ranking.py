@@ -6,18 +6,15 @@ hidden moves neither a score nor the time it takes. Where nothing is hidden, FTS
 """
 
 import json
-import math
-from collections import defaultdict
+from collections.abc import Iterable
 from typing import Final
 
+from harness_core.collections.postings import PLACE_BYTES, unpacked
+from harness_core.collections.scoring import Count, best, is_common, lucene, scored, telling
+from harness_core.collections.sqlite.schema import PART_BITS
 from harness_core.collections.sqlite.snapshot import SqliteSnapshot, listed
 from harness_core.collections.store import FileSet, Ranked, Snapshot
 from harness_core.collections.words import asked
-from harness_core.ranking.bm25 import K1, B
-
-COMMON: Final = 0.2
-"""A word in more than this share of many pieces is not looked for while others are."""
-MANY: Final = 1000
 
 _FTS: Final = (
     "SELECT c.id, c.file, -bm25(fts_{n}) AS score "
@@ -28,7 +25,10 @@ _FTS: Final = (
 _FREQUENT: Final = (
     "SELECT term AS word, doc AS n FROM row_{n} WHERE term IN (SELECT value FROM json_each(?))"
 )
-_INSIDE: Final = "FROM post_{n} WHERE word = ? AND file IN (SELECT value FROM json_each(?))"
+_PLACES: Final = (
+    "SELECT p.places FROM json_each(?) j CROSS JOIN post_{n} p "  # noqa: S608 - numbers
+    f"WHERE p.part = j.value >> {PART_BITS} AND p.word = ? AND p.file = j.value"
+)
 _TIES: Final = (
     "SELECT c.id, c.file FROM json_each(?) j "
     "JOIN chunk c ON c.id = j.value JOIN file f ON f.id = c.file ORDER BY f.path, c.start, f.fid"
@@ -53,7 +53,7 @@ class SqliteRanker:
 def _by_fts(snapshot: SqliteSnapshot, files: FileSet, words: list[str], limit: int) -> list[Ranked]:
     connection, number = snapshot.connection, snapshot.number
     rows = connection.execute(_FREQUENT.format(n=number), (json.dumps(words),))
-    kept = _telling({row["word"]: row["n"] for row in rows}, files.pieces)
+    kept = telling({row["word"]: row["n"] for row in rows}, files.pieces)
     if not kept:
         return []
     match = " OR ".join(f'"{word}"' for word in kept)
@@ -67,29 +67,22 @@ def _by_postings(
     snapshot: SqliteSnapshot, files: FileSet, words: list[str], limit: int
 ) -> list[Ranked]:
     connection, inside = snapshot.connection, listed(files)
-    where = _INSIDE.format(n=snapshot.number)
-    often = {
-        word: connection.execute(f"SELECT count(*) {where}", (word, inside)).fetchone()[0]
-        for word in words
-    }
-    mean = connection.execute(_LENGTH, (inside,)).fetchone()[0] / files.pieces
-    scores: dict[int, float] = defaultdict(float)
-    for word in _telling(often, files.pieces):
-        idf = math.log1p((files.pieces - often[word] + 0.5) / (often[word] + 0.5)) * (K1 + 1)
-        for chunk, n, length in connection.execute(
-            f"SELECT chunk, n, length {where}", (word, inside)
-        ):
-            scores[chunk] += idf * n / (n + K1 * (1 - B + B * length / mean))
-    least = sorted(scores.values(), reverse=True)[: limit + 1][-1:]
-    near = [chunk for chunk, score in scores.items() if score >= least[0] - 1e-6]
-    ties = connection.execute(_TIES, (json.dumps(near),)).fetchall()
-    best = sorted(ties, key=lambda tie: -round(scores[tie["id"]], 9))
-    return [Ranked(tie["id"], tie["file"], scores[tie["id"]]) for tie in best[:limit]]
+    often: dict[str, int] = {}
+    held: dict[str, bytes] = {}
 
+    def places(word: str) -> bytes:
+        rows = connection.execute(_PLACES.format(n=snapshot.number), (inside, word))
+        return b"".join([row[0] for row in rows])
 
-def _telling(found: dict[str, int], pieces: int) -> list[str]:
-    """The words worth looking for: in a large set those that are everywhere only slow it down."""
-    known = [word for word, often in found.items() if often]
-    if pieces <= MANY:
-        return known
-    return [word for word in known if found[word] <= COMMON * pieces] or known
+    def placed(chunks: list[int]) -> Iterable[tuple[int, int]]:
+        return connection.execute(_TIES, (json.dumps(chunks),))
+
+    for word in words:
+        found = places(word)
+        often[word] = len(found) // PLACE_BYTES
+        if not is_common(often[word], files.pieces):  # the others would be large, and for nothing
+            held[word] = found
+    kept = telling(often, files.pieces)
+    count = Count(files.pieces, connection.execute(_LENGTH, (inside,)).fetchone()[0])
+    each = ((often[word], unpacked(held.get(word) or places(word))) for word in kept)
+    return best(*scored(each, count, lucene), limit, placed)

@@ -6,6 +6,8 @@ from typing import Final
 from harness_core.errors import CacheError, MissingDepError
 
 APPLICATION: Final = 0x48435331  # "HCS1" in the file's header
+PART_BITS: Final = 4
+"""Files whose numbers differ only in so many last bits are one part of the postings."""
 
 _STEPS: Final = (
     """
@@ -27,6 +29,7 @@ _STEPS: Final = (
       pieces INTEGER NOT NULL DEFAULT 0, words INTEGER NOT NULL DEFAULT 0,
       characters INTEGER NOT NULL DEFAULT 0);
     CREATE INDEX file_path ON file(collection, path);
+    CREATE INDEX file_status ON file(collection, status);
     CREATE INDEX file_blob ON file(sha256);
     CREATE INDEX file_waiting ON file(status, lease_us) WHERE status IN ('pending', 'processing');
     CREATE TABLE meta(
@@ -52,6 +55,17 @@ _STEPS: Final = (
     CREATE TABLE api_key(
       id TEXT PRIMARY KEY, kind TEXT NOT NULL, mac BLOB NOT NULL, grants TEXT NOT NULL,
       created_us INTEGER NOT NULL, expires_us INTEGER, revoked_us INTEGER);
+    """,
+    """
+    CREATE TABLE vector(
+      file INTEGER NOT NULL REFERENCES file(id) ON DELETE CASCADE, model TEXT NOT NULL,
+      dimensions INTEGER NOT NULL, rows BLOB NOT NULL, PRIMARY KEY(file, model));
+    """,
+    """
+    CREATE TABLE once(
+      owner TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, reply TEXT,
+      until_us INTEGER NOT NULL, PRIMARY KEY(owner, key)) WITHOUT ROWID;
+    CREATE INDEX once_until ON once(until_us);
     """,
 )
 
@@ -103,13 +117,14 @@ def make_index(connection: sqlite3.Connection, number: int, *, enforced: bool) -
     """The index of one collection: no other one's words are counted in it.
 
     Under access control it is a list of postings by word and file, so that only visible files are
-    read; otherwise an FTS5 table, with its vocabulary.
+    read; otherwise an FTS5 table, with its vocabulary. Postings are kept in parts of a few files:
+    the words of a new file would else be written all over the table, each to another page.
     """
     if enforced:
         connection.execute(
-            f"CREATE TABLE post_{number}(word TEXT NOT NULL, file INTEGER NOT NULL, "
-            "chunk INTEGER NOT NULL, n INTEGER NOT NULL, length INTEGER NOT NULL, "
-            "PRIMARY KEY(word, file, chunk)) WITHOUT ROWID"
+            f"CREATE TABLE post_{number}(part INTEGER NOT NULL, word TEXT NOT NULL, "
+            "file INTEGER NOT NULL, places BLOB NOT NULL, PRIMARY KEY(part, word, file)) "
+            "WITHOUT ROWID"
         )
         return
     connection.execute(f"CREATE VIRTUAL TABLE fts_{number} USING fts5(words, tokenize='ascii')")

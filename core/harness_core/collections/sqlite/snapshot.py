@@ -3,17 +3,30 @@
 import json
 import sqlite3
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from harness_core.collections.contract import EVERYONE
+from harness_core.collections.access import with_everyone
 from harness_core.collections.filters import Node, as_sql
+from harness_core.collections.rows import as_file, as_passage, as_piece
 from harness_core.collections.sqlite.catalogue import info_of
-from harness_core.collections.store import CollectionInfo, FileInfo, FileSet, Passage, Piece
-from harness_core.collections.times import shown
+from harness_core.collections.sqlite.vectors import nearest, vectors_of
+from harness_core.collections.store import (
+    CollectionInfo,
+    FileInfo,
+    FileSet,
+    Passage,
+    Piece,
+    Ranked,
+    Vectors,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _GRANTED: Final = (
     "EXISTS (SELECT 1 FROM allowed a WHERE a.file = f.id "
-    "AND a.principal IN (SELECT value FROM json_each(?)))"
+    "AND +a.principal IN (SELECT value FROM json_each(?)))"  # +: not a look-up for each of them
 )
 
 
@@ -40,17 +53,13 @@ class SqliteSnapshot:
         condition, values = as_sql(node)
         granted, who = "1", []
         if principals is not None:
-            granted, who = _GRANTED, [json.dumps(_with_everyone(principals))]
-        rows = self.connection.execute(
-            "SELECT f.id, f.pieces, f.characters FROM file f WHERE f.collection = ? "  # noqa: S608 - conditions of our own making
-            f"AND f.status = 'ready' AND {granted} AND ({condition})",
+            granted, who = _GRANTED, [json.dumps(with_everyone(principals))]
+        ids, pieces, characters = self.connection.execute(
+            "SELECT json_group_array(f.id), total(f.pieces), total(f.characters) FROM file f "  # noqa: S608 - conditions of our own making
+            f"WHERE f.collection = ? AND f.status = 'ready' AND {granted} AND ({condition})",
             (self.number, *who, *values),
-        ).fetchall()
-        return FileSet(
-            frozenset(row["id"] for row in rows),
-            sum(row["pieces"] for row in rows),
-            sum(row["characters"] for row in rows),
-        )
+        ).fetchone()
+        return FileSet(frozenset(json.loads(ids)), int(pieces), int(characters))
 
     def file(self, file_id: str) -> FileInfo | None:
         """A living file with its grants."""
@@ -88,7 +97,7 @@ class SqliteSnapshot:
             "WHERE f.collection = ? ORDER BY j.key",
             (json.dumps(list(chunks)), self.number),
         )
-        return [_passage(row) for row in rows]
+        return [as_passage(row) for row in rows]
 
     def text(self, file_id: str) -> str | None:
         """The whole text form of a ready file."""
@@ -106,7 +115,25 @@ class SqliteSnapshot:
             "WHERE f.collection = ? AND f.fid = ? ORDER BY c.start",
             (self.number, file_id),
         )
-        return [_piece(row) for row in rows]
+        return [as_piece(row) for row in rows]
+
+    def nearest(self, files: FileSet, query: Vectors, limit: int) -> list[Ranked]:
+        """The pieces of the files nearest to the one row of ``query``, by cosine, best first."""
+        return nearest(self.connection, files, query, limit)
+
+    def vectors(self, chunks: Sequence[int], model: str) -> "dict[int, NDArray[np.float32]]":
+        """The vectors of pieces, of those that have one of that model."""
+        return vectors_of(self.connection, chunks, model)
+
+    def unembedded(self, model: str, after: str, limit: int) -> list[str]:
+        """Ready files without vectors of that model, by id."""
+        rows = self.connection.execute(
+            "SELECT fid FROM file WHERE collection = ? AND status = 'ready' AND pieces > 0 "
+            "AND fid > ? AND id NOT IN (SELECT file FROM vector WHERE model = ?) "
+            "ORDER BY fid LIMIT ?",
+            (self.number, after, model, limit),
+        )
+        return [row["fid"] for row in rows]
 
 
 def listed(files: FileSet) -> str:
@@ -119,40 +146,4 @@ def file_info(connection: sqlite3.Connection, row: sqlite3.Row) -> FileInfo:
     grants = connection.execute(
         "SELECT principal FROM allowed WHERE file = ? ORDER BY principal", (row["id"],)
     )
-    return FileInfo(
-        id=row["fid"],
-        path=row["path"],
-        content_type=row["content_type"],
-        bytes=row["bytes"],
-        status=row["status"],
-        created_at=shown(row["created_us"]),
-        updated_at=shown(row["updated_us"]),
-        error=json.loads(row["error"]) if row["error"] else None,
-        metadata=json.loads(row["metadata"]),
-        principals=tuple(grant["principal"] for grant in grants),
-    )
-
-
-def _with_everyone(principals: Sequence[str]) -> list[str]:
-    return [*principals, EVERYONE] if principals else []
-
-
-def _passage(row: sqlite3.Row) -> Passage:
-    return Passage(
-        chunk=row["id"],
-        file_id=row["fid"],
-        path=row["path"],
-        content_type=row["content_type"],
-        text=row["text"],
-        piece=_piece(row),
-    )
-
-
-def _piece(row: sqlite3.Row) -> Piece:
-    return Piece(
-        start=row["start"],
-        stop=row["stop"],
-        first_page=row["first_page"],
-        last_page=row["last_page"],
-        section=row["section"],
-    )
+    return as_file(row, (grant["principal"] for grant in grants))

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from harness_core.collections.sqlite.catalogue import Catalogue, number_of
 from harness_core.collections.sqlite.database import Database
 from harness_core.collections.sqlite.files import Files
+from harness_core.collections.sqlite.once import Once
+from harness_core.collections.sqlite.ranking import SqliteRanker
 from harness_core.collections.sqlite.snapshot import SqliteSnapshot
 
 
-class SqliteStore(Catalogue, Files):
+class SqliteStore(Catalogue, Files, Once):
     """A ``Store`` on one file (and its ``-wal`` beside it), shared by threads and processes.
 
     Raises:
@@ -21,11 +23,19 @@ class SqliteStore(Catalogue, Files):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.database = Database(path)
 
+    @property
+    def ranker(self) -> SqliteRanker:
+        """Word search inside the visible files."""
+        return SqliteRanker()
+
     @contextmanager
     def snapshot(self, collection_id: str) -> Iterator[SqliteSnapshot]:
         """One moment of a collection."""
         with self.database.read() as connection:
             yield SqliteSnapshot(connection, number_of(connection, collection_id))
+
+    def require_vectors(self) -> None:
+        """Vectors can always be kept."""
 
     def check(self) -> None:
         """Raise where the store cannot be read and written."""

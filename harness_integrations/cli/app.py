@@ -27,7 +27,7 @@ from harness_core.answer import cost_line
 from harness_core.client import Client
 from harness_core.recipes import recorded_recipe
 from harness_integrations.cli.clients import client_for
-from harness_integrations.cli.collections import collections, serve
+from harness_integrations.cli.collections import collections
 from harness_integrations.cli.console import (
     out,
     print_answer,
@@ -37,6 +37,7 @@ from harness_integrations.cli.console import (
     say,
 )
 from harness_integrations.cli.exits import OTHER, REFUSED, clear_errors
+from harness_integrations.cli.serving import serve
 from harness_integrations.cli.traces import traces
 
 app = typer.Typer(

@@ -1,30 +1,37 @@
-"""Collections from the command line, and the service over them."""
+"""Collections from the command line: their files, their keys, and questions to them."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from ipaddress import ip_address
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
 from harness_core import BadSettingError
-from harness_core.client import Client
-from harness_core.collections import Collection, Collections, KeyGrant, Namespace
-from harness_core.collections.faults import AlreadyExistsError, NotFoundError
+from harness_core.collections import Collection, Collections, Key, KeyGrant, Namespace
+from harness_core.collections.faults import (
+    AlreadyExistsError,
+    NotFoundError,
+)
+from harness_core.collections.filters.shorthand import wire_filter
 from harness_integrations.cli.clients import client_for
 from harness_integrations.cli.console import print_json, print_rows, say
 from harness_integrations.cli.exits import OTHER, clear_errors
-from harness_integrations.shared.extras import needs
-
-STORE: Final = Path("collections.db")
+from harness_integrations.cli.stores import (
+    STORE,
+    EmbedderOption,
+    ModelOption,
+    PathOption,
+    PepperOption,
+    embedder_for,
+    opened,
+    pepper_for,
+)
 
 collections = typer.Typer(
     help="Keep files in collections and ask them questions.", no_args_is_help=True
 )
 
-PathOption = Annotated[Path, typer.Option(help="The file that holds the collections.")]
 NamespaceOption = Annotated[str, typer.Option(help="The namespace.")]
 NameArgument = Annotated[str, typer.Argument(help="The collection.")]
 PrincipalOption = Annotated[
@@ -46,8 +53,8 @@ def create(
     ] = None,
 ) -> None:
     """Create a collection, and its namespace where there is none."""
-    with clear_errors(), _opened(path) as engine:
-        fields = dict(_pair(one) for one in field or ())
+    with clear_errors(), opened(path) as engine:
+        fields = dict(_pair(one, "a field is key=type, as in team=text") for one in field or ())
         with suppress(AlreadyExistsError):
             engine.create_namespace(namespace)
         made = engine.namespace(namespace).create_collection(
@@ -56,11 +63,46 @@ def create(
         say(f"created {namespace}/{name} ({made.id})")
 
 
-def _pair(given: str) -> tuple[str, str]:
-    key, found, kind = given.rpartition("=")
+def _pair(given: str, rule: str) -> tuple[str, str]:
+    key, found, value = given.partition("=")
     if not found:
-        raise BadSettingError(f"a field is key=type, as in team=text, not {given!r}")
-    return key, kind
+        raise BadSettingError(f"{rule}, not {given!r}")
+    return key, value
+
+
+def _value(given: str) -> Any:
+    """A number, true, false or null as such; anything else is text."""
+    try:
+        return json.loads(given)
+    except ValueError:
+        return given
+
+
+@collections.command("list")
+def list_them(
+    name: Annotated[str | None, typer.Argument(help="The collection whose files to list.")] = None,
+    path: PathOption = STORE,
+    namespace: NamespaceOption = "default",
+    as_json: JsonOption = False,
+) -> None:
+    """List the collections of a namespace, or the files of one."""
+    with clear_errors(), opened(path) as engine:
+        if name is None:
+            spaces = [one.info().wire() for one in engine.namespace(namespace).list_collections()]
+            rows = [{**one, "files": sum(one["counts"].values())} for one in spaces]
+        else:
+            rows = [one.wire() for one in _collection(engine, namespace, name).files()]
+    if as_json:
+        print_json(rows)
+    elif name is None:
+        print_rows(rows, ["name", "state", "files", "access_control"])
+    else:
+        _print_files(rows)
+
+
+def _print_files(files: list[dict[str, Any]]) -> None:
+    rows = [{**one, "error": (one.get("error") or {}).get("message")} for one in files]
+    print_rows(rows, ["path", "status", "bytes", "error"])
 
 
 @collections.command("add")
@@ -72,21 +114,40 @@ def add(
     path: PathOption = STORE,
     namespace: NamespaceOption = "default",
     principal: PrincipalOption = None,
+    metadata: Annotated[
+        list[str] | None, typer.Option(help="What filters may ask for, as key=value; repeatable.")
+    ] = None,
+    embedder: EmbedderOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Add files and process them; exits 1 when one could not be read."""
-    with clear_errors(), _opened(path) as engine:
+    with clear_errors(), opened(path, embedder=embedder_for(embedder)) as engine:
         target = _collection(engine, namespace, name)
+        said = dict(_pair(one, "metadata is key=value, as in year=1911") for one in metadata or ())
+        known = {key: _value(value) for key, value in said.items()}
         added = [
-            target.add(f"/{file.name}", file, principals=principal or ()).wire() for file in files
+            target.add(f"/{file.name}", file, metadata=known, principals=principal or ()).wire()
+            for file in files
         ]
     if as_json:
         print_json(added)
     else:
-        rows = [{**one, "error": (one.get("error") or {}).get("message")} for one in added]
-        print_rows(rows, ["path", "status", "bytes", "error"])
+        _print_files(added)
     if any(one["status"] != "ready" for one in added):
         raise typer.Exit(OTHER)
+
+
+@collections.command("embed")
+def embed(
+    name: NameArgument,
+    model: Annotated[str, typer.Argument(help="An OpenAI embedding model id.")],
+    path: PathOption = STORE,
+    namespace: NamespaceOption = "default",
+) -> None:
+    """Embed the files that were added without this embedding model."""
+    with clear_errors(), opened(path, embedder=embedder_for(model)) as engine:
+        done = _collection(engine, namespace, name).embed_missing()
+        say(f"embedded {done} file(s) with {model}")
 
 
 @collections.command("ask")
@@ -97,10 +158,11 @@ def ask(
     namespace: NamespaceOption = "default",
     effort: Annotated[str, typer.Option(help="medium or high.")] = "medium",
     principal: PrincipalOption = None,
-    where: Annotated[str | None, typer.Option("--filter", help="A filter, as JSON.")] = None,
-    model: Annotated[
-        str | None, typer.Option(help="An OpenAI model id, or langchain:provider:model.")
+    where: Annotated[
+        str | None, typer.Option("--filter", help='A filter, as JSON: {"year": 1911}.')
     ] = None,
+    model: ModelOption = None,
+    embedder: EmbedderOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from a collection, and say where the answer stands."""
@@ -112,9 +174,9 @@ def ask(
             "query": question,
             "effort": effort,
             "principals": principal,
-            "filter": _json(where),
+            "filter": wire_filter(_json(where)),
         }
-        with _opened(path, client) as engine:
+        with opened(path, client, embedder=embedder_for(embedder)) as engine:
             result = _collection(engine, namespace, name).answer(asked)
     if as_json:
         print_json(result.wire())
@@ -149,9 +211,10 @@ def keys(
         typer.Option(help="Make a scoped key: namespace/collection:action,action; repeatable."),
     ] = None,
     revoke: Annotated[str | None, typer.Option(help="Revoke the key of this id.")] = None,
+    pepper_file: PepperOption = None,
 ) -> None:
     """List the keys of the service, make one, or revoke one."""
-    with clear_errors(), _opened(path) as engine:
+    with clear_errors(), opened(path, pepper=pepper_for(path, pepper_file)) as engine:
         if revoke is not None:
             engine.keys.revoke(revoke)
             say(f"revoked {revoke}")
@@ -162,10 +225,20 @@ def keys(
             typer.echo(made.secret)
         else:
             rows = [
-                {"id": one.id, "kind": one.kind, "created": one.created_at, "revoked": one.revoked}
+                {
+                    "id": one.id,
+                    "kind": one.kind,
+                    "created": one.created_at,
+                    "revoked": one.revoked,
+                    "may": _may(one),
+                }
                 for one in engine.keys.list()
             ]
-            print_rows(rows, ["id", "kind", "created", "revoked"])
+            print_rows(rows, ["id", "kind", "created", "revoked", "may"])
+
+
+def _may(key: Key) -> str:
+    return "; ".join(f"{', '.join(one.actions)} {one.collection_id}" for one in key.grants)
 
 
 def _grant(engine: Collections, given: str) -> KeyGrant:
@@ -175,64 +248,6 @@ def _grant(engine: Collections, given: str) -> KeyGrant:
     found = "*" if name == "*" else space.collection(name).id
     listed: Any = tuple(one.strip() for one in actions.split(",") if one.strip())
     return KeyGrant(namespace_id=space.id, collection_id=found, actions=listed)
-
-
-def serve(
-    path: PathOption = STORE,
-    host: Annotated[
-        str, typer.Option(help="Where to listen; this machine alone by default.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 8080,
-    model: Annotated[
-        str | None, typer.Option(help="An OpenAI model id, or langchain:provider:model.")
-    ] = None,
-) -> None:
-    """Serve collections over HTTP, with a page to try them at /."""
-    with clear_errors():
-        with needs("serve", "starlette", "uvicorn"):
-            from harness_integrations.engine.service.app import ServiceApp
-            from harness_integrations.engine.service.serving import serve as run
-        client, note = client_for(model)
-        if note:
-            say(note)
-        with _opened(path, client) as engine:
-            secret = _first_key(engine)
-            run(ServiceApp(engine), host=host, port=port, ready=lambda url: _welcome(url, secret))
-
-
-def _first_key(engine: Collections) -> str | None:
-    """A cluster key where there is no key at all, and a place to put the first files."""
-    if engine.keys.list():
-        return None
-    with suppress(AlreadyExistsError):
-        engine.create_namespace("default")
-        engine.namespace("default").create_collection("documents")
-    return engine.keys.create("cluster").secret
-
-
-def _welcome(url: str, secret: str | None) -> None:
-    say(f"serving at {url}")
-    if not _is_loopback(url):
-        say("this address is reachable from other machines, and unencrypted: put TLS before it")
-    if secret is None:
-        say("use a key you have, or make one: harness collection keys --new")
-        return
-    say(f"cluster key, shown once: {secret}")
-    say(f"open {url}/#key={secret}")
-
-
-def _is_loopback(url: str) -> bool:
-    host = url.partition("//")[2].rpartition(":")[0].strip("[]")
-    return ip_address(host).is_loopback
-
-
-@contextmanager
-def _opened(path: Path, client: Client | None = None) -> Iterator[Collections]:
-    engine = Collections(path, client=client)
-    try:
-        yield engine
-    finally:
-        engine.close()
 
 
 def _collection(engine: Collections, namespace: str, name: str) -> Collection:

@@ -11,6 +11,7 @@ from harness_integrations.shared.extras import needs
 if TYPE_CHECKING:
     from harness_integrations.engine.client import EngineClient, RemoteCollection
     from harness_integrations.engine.faults import (
+        MissingTextError,
         ProtocolError,
         RequestTooLargeError,
         TransportError,
@@ -18,25 +19,30 @@ if TYPE_CHECKING:
     )
     from harness_integrations.engine.service.app import ServiceApp
     from harness_integrations.engine.service.settings import ServiceSettings
+    from harness_integrations.engine.service.sources import Sources
 
 _HOMES = {
     "EngineClient": "client",
+    "MissingTextError": "faults",
     "ProtocolError": "faults",
     "RemoteCollection": "client",
     "RequestTooLargeError": "faults",
     "ServiceApp": "service.app",
     "ServiceSettings": "service.settings",
+    "Sources": "service.sources",
     "TransportError": "faults",
     "UnknownFaultError": "faults",
 }
 
 __all__ = [
     "EngineClient",
+    "MissingTextError",
     "ProtocolError",
     "RemoteCollection",
     "RequestTooLargeError",
     "ServiceApp",
     "ServiceSettings",
+    "Sources",
     "TransportError",
     "UnknownFaultError",
 ]

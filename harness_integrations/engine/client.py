@@ -1,9 +1,12 @@
 """A client of any server of the contract, ours or another."""
 
 import re
+import ssl
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Literal, Self, TypeVar
+from functools import cache
+from typing import Any, Final, Literal, Self, TypeVar, get_args
 from urllib.parse import quote
 
 import anyio
@@ -40,6 +43,7 @@ CONNECT_SECONDS: Final = 5.0
 ANSWER_ALONE: Final[tuple[Capability, ...]] = ("answer",)
 
 _MARKER = re.compile(r"\[\[(SRC:[0-9]{4,})\]\]")
+_SENDABLE = re.compile(r"[!-~]+")
 T = TypeVar("T", bound=BaseModel)
 
 
@@ -52,11 +56,14 @@ class EngineClient:
 
     Of a server that is not ours only ``answer`` is known; ``capabilities`` says what else may be
     asked of this one. A failed request is repeated up to ``attempts`` times, where the failure
-    says that this can help. ``strict`` makes an answer whose marker has no source an error instead
-    of a warning. ``transport`` and ``async_transport`` are httpx's, for tests.
+    says that this can help; all of them and the pauses between take at most ``max_seconds``.
+    ``strict`` makes an answer whose marker has no source an error instead of a warning.
+    ``transport`` and ``async_transport`` are httpx's (``httpx.ASGITransport`` asks an app in this
+    process); ``sleep`` and ``clock`` are for tests.
 
     Raises:
-        BadSettingError: ``base_url`` is no http(s) address.
+        BadSettingError: ``base_url`` is no plain http(s) address, the key cannot be sent in a
+            header, or a number or a capability is none.
     """
 
     def __init__(
@@ -66,23 +73,28 @@ class EngineClient:
         *,
         capabilities: Iterable[Capability] = ANSWER_ALONE,
         attempts: int = ATTEMPTS,
+        max_seconds: float | None = None,
         strict: bool = False,
         transport: httpx.BaseTransport | None = None,
         async_transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if not base_url.startswith(("http://", "https://")):
-            raise BadSettingError("the base URL of a service begins with http:// or https://")
-        self.base_url = base_url.rstrip("/")
+        if attempts < 1 or (max_seconds is not None and max_seconds <= 0):
+            raise BadSettingError("a client makes at least one attempt, within some seconds")
+        self.base_url = _address(base_url)
         self.capabilities = frozenset(capabilities)
+        if unknown := self.capabilities - set(get_args(Capability)):
+            raise BadSettingError(f"a service has no capability {', '.join(sorted(unknown))}")
         self.attempts = attempts
+        self.max_seconds = max_seconds
         self.strict = strict
-        self._key: SecretStr | None = (
-            api_key if isinstance(api_key, SecretStr) else SecretStr(api_key)
-        )
+        self._key: SecretStr | None = _secret(api_key)
         self._transport = transport
         self._async_transport = async_transport
         self._sleep = sleep
+        self._clock = clock
+        self._lock = threading.Lock()
         self._http: httpx.Client | None = None
 
     def __repr__(self) -> str:
@@ -90,15 +102,21 @@ class EngineClient:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Without the key: a copy that was pickled is given one by ``with_key``."""
-        more = {"capabilities": self.capabilities, "attempts": self.attempts, "strict": self.strict}
-        return _unkeyed, (self.base_url, more)
+        return _unkeyed, (self.base_url, self._settings())
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        """Itself: nothing in it changes, and a copy would have no key."""
+        return self
+
+    def _settings(self) -> dict[str, Any]:
+        names = ("capabilities", "attempts", "max_seconds", "strict")
+        return {name: getattr(self, name) for name in names}
 
     def with_key(self, api_key: str | SecretStr) -> "EngineClient":
         """The client with another key."""
         return EngineClient(
-            self.base_url, api_key, capabilities=self.capabilities, attempts=self.attempts,
-            strict=self.strict, transport=self._transport, async_transport=self._async_transport,
-            sleep=self._sleep,
+            self.base_url, api_key, **self._settings(), transport=self._transport,
+            async_transport=self._async_transport, sleep=self._sleep, clock=self._clock,
         )  # fmt: skip
 
     def collection(self, namespace: str, collection: str) -> "RemoteCollection":
@@ -113,9 +131,16 @@ class EngineClient:
 
     def close(self) -> None:
         """Close the connections that are kept."""
-        if self._http is not None:
-            self._http.close()
+        with self._lock:
+            if self._http is not None:
+                self._http.close()
             self._http = None
+
+    def exchange(self, call: Call) -> Exchange:
+        """The steps of one request, within the limits of this client."""
+        return exchange(
+            call, attempts=self.attempts, max_seconds=self.max_seconds, clock=self._clock
+        )
 
     def run(self, steps: Exchange) -> Told:
         """Do what an exchange says."""
@@ -135,7 +160,7 @@ class EngineClient:
     async def arun(self, steps: Exchange) -> Told:
         """Do what an exchange says, awaiting."""
         landed: Landed | None = None
-        async with httpx.AsyncClient(transport=self._async_transport) as http:
+        async with httpx.AsyncClient(transport=self._async_transport, verify=_tls()) as http:
             while True:
                 try:
                     step = steps.send(landed)
@@ -149,9 +174,10 @@ class EngineClient:
                     landed = None
 
     def _landed(self, call: Call) -> Landed:
-        self._http = self._http or httpx.Client(transport=self._transport)
+        with self._lock:
+            http = self._http = self._http or httpx.Client(transport=self._transport, verify=_tls())
         try:
-            return _read(self._http.request(**self._request(call)))
+            return _read(http.request(**self._request(call)))
         except httpx.HTTPError as error:
             return Landed(failed=type(error).__name__)
 
@@ -181,10 +207,37 @@ def _read(response: httpx.Response) -> Landed:
     return Landed(status=response.status_code, headers=headers, content=response.content)
 
 
-def _unkeyed(base_url: str, more: dict[str, Any]) -> EngineClient:
-    client = EngineClient(base_url, "", **more)
+def _unkeyed(base_url: str, settings: dict[str, Any]) -> EngineClient:
+    client = EngineClient(base_url, "none", **settings)
     client._key = None  # noqa: SLF001 - our own
     return client
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Read once: reading the certificates takes longer than a request, and holds an event loop."""
+    return httpx.create_ssl_context()
+
+
+def _address(base_url: str) -> str:
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL:
+        url = httpx.URL()
+    if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
+        raise BadSettingError(
+            "the base URL of a service is http:// or https://, a host and a path, no more"
+        )
+    if url.userinfo:
+        raise BadSettingError("a base URL holds no password; the key is api_key=")
+    return base_url.rstrip("/")
+
+
+def _secret(api_key: str | SecretStr) -> SecretStr:
+    secret = api_key if isinstance(api_key, SecretStr) else SecretStr(api_key)
+    if not _SENDABLE.fullmatch(secret.get_secret_value()):
+        raise BadSettingError("a key is ASCII characters in a row, with no blank or line break")
+    return secret
 
 
 class RemoteCollection:
@@ -218,11 +271,11 @@ class RemoteCollection:
 
     def search(self, request: SearchRequest | Mapping[str, Any]) -> SearchResult:
         """The places that fit best."""
-        return _parsed(SearchResult, self.client.run(self._searching(request)))
+        return _searched(self.client.run(self._searching(request)))
 
     async def asearch(self, request: SearchRequest | Mapping[str, Any]) -> SearchResult:
         """The async twin of ``search``."""
-        return _parsed(SearchResult, await self.client.arun(self._searching(request)))
+        return _searched(await self.client.arun(self._searching(request)))
 
     def read_spans(self, request: ReadSpansRequest | Mapping[str, Any]) -> ReadSpansResult:
         """The text at given places."""
@@ -250,11 +303,10 @@ class RemoteCollection:
                 f"{verb} is not known of this service; say capabilities=[{verb!r}, ...] if it is"
             )
         place = f"/namespaces/{quote(self.namespace, '')}/collections/{quote(self.name, '')}"
-        body = asked.model_dump(mode="json", exclude_unset=True)
         call = Call(
-            path=f"{place}:{verb.replace('_', '-')}", body=encoded(body, limit), seconds=seconds
+            path=f"{place}:{verb.replace('_', '-')}", body=encoded(asked, limit), seconds=seconds
         )
-        return exchange(call, attempts=self.client.attempts)
+        return self.client.exchange(call)
 
     def _answered(self, told: Told, asked: AnswerRequest) -> AnswerResult:
         result = _parsed(AnswerResult, told)
@@ -271,6 +323,11 @@ class RemoteCollection:
             "partial_reasons": list(told.partial),
         }
         return result.model_copy(update=known)
+
+
+def _searched(told: Told) -> SearchResult:
+    result = _parsed(SearchResult, told)
+    return result.model_copy(update={"partial_reasons": list(told.partial)})
 
 
 def _parsed(kind: type[T], told: Told) -> T:

@@ -4,6 +4,7 @@ CollectionFault
     RequestTooLargeError 413    MethodNotAllowedError 405 (code invalid_request)
     TransportError              no answer of the contract came back
     ProtocolError               an answer came back that breaks the contract
+    MissingTextError            a place came back without its text
     UnknownFaultError           an error code that this version does not know
 """
 
@@ -17,6 +18,7 @@ from harness_core.collections.faults import (
     CollectionNotReadyError,
     FilterError,
     ForbiddenError,
+    IdempotencyConflictError,
     InvalidRequestError,
     NotFoundError,
     TemporarilyUnavailableError,
@@ -55,6 +57,23 @@ class ProtocolError(CollectionFault, code="protocol_error"):
     """A response that is not what the contract says."""
 
 
+class MissingTextError(CollectionFault, code="missing_text"):
+    """Places without their text; ``details.reasons`` says why, ``not_found`` for a file now gone.
+
+    Asking again can help where a file was changed or deleted in between.
+    """
+
+    status = 0
+
+    def __init__(self, reasons: list[str]) -> None:
+        super().__init__(
+            f"{len(reasons)} places came without their text ({', '.join(sorted(set(reasons)))}); "
+            "allow_empty_text=True takes them as they are",
+            retryable="not_found" in reasons,
+            details={"reasons": reasons},
+        )
+
+
 class UnknownFaultError(CollectionFault, code="unknown_fault"):
     """A fault whose code is not known here; ``given_code`` is what the service called it."""
 
@@ -65,8 +84,8 @@ _KNOWN: dict[str, type[CollectionFault]] = {
     kind.code: kind
     for kind in (
         AlreadyExistsError, CollectionEmptyError, CollectionFault, CollectionNotReadyError,
-        FilterError, ForbiddenError, InvalidRequestError, NotFoundError, RequestTooLargeError,
-        TemporarilyUnavailableError, UnauthenticatedError,
+        FilterError, ForbiddenError, IdempotencyConflictError, InvalidRequestError, NotFoundError,
+        RequestTooLargeError, TemporarilyUnavailableError, UnauthenticatedError,
     )
 }  # fmt: skip
 

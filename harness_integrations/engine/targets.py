@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 
 from anyio.to_thread import run_sync
 
@@ -15,11 +15,15 @@ from harness_core.collections.contract import (
     SearchResult,
     Source,
     Span,
+    SpanPart,
+    Unit,
 )
 from harness_core.errors import BadSettingError
 from harness_integrations.engine.client import Capability, RemoteCollection
+from harness_integrations.engine.faults import MissingTextError, ProtocolError
 
 SPANS_AT_ONCE: Final = 100
+MOST: Final = 100
 
 
 class Target(Protocol):
@@ -91,9 +95,7 @@ class Place:
     @property
     def id(self) -> str:
         """The same for the same place: file_id:unit:start-end."""
-        span = self.span
-        within = "" if span.start is None else f":{span.start}-{span.end}"
-        return f"{span.file_id}:{span.unit}{within}"
+        return _id(self.span)
 
     def metadata(self) -> dict[str, Any]:
         """Everything but the text, as plain values."""
@@ -115,17 +117,27 @@ def finding(
     """The steps that find places for a question, of those the target is known to take.
 
     Raises:
-        BadSettingError: the texts cannot be had, and empty ones are not allowed.
+        BadSettingError: ``limit`` is not 1 to 100; the texts cannot be had, and empty ones are not
+            allowed.
+        MissingTextError: a text did not come, and empty ones are not allowed.
     """
+    if not 1 <= limit <= MOST:
+        raise BadSettingError(f"a retriever gives 1 to {MOST} places, not {limit}")
     known = {name: value for name, value in asked.items() if value is not None}
     if target.can("search"):
         known.pop("effort", None)
         given = {"query": query, "limit": limit, "include_text": True, **known}
         searched: SearchResult = yield "search", given
-        return [_hit(one) for one in searched.results]
+        places = [_place(one, one.text) for one in searched.results]
+        return _with_texts(places, {}, allow_empty_text=allow_empty_text)
     check_texts(target, allow_empty_text=allow_empty_text)
     answered: AnswerResult = yield "answer", {"query": query, "sources": "all", **known}
-    return (yield from placed(target, answered.sources[:limit], known.get("principals")))
+    return (
+        yield from placed(
+            target, answered.sources[:limit], known.get("principals"),
+            allow_empty_text=allow_empty_text,
+        )
+    )  # fmt: skip
 
 
 def check_texts(target: Target, *, allow_empty_text: bool) -> None:
@@ -137,25 +149,43 @@ def check_texts(target: Target, *, allow_empty_text: bool) -> None:
         )
 
 
-def placed(target: Target, sources: Sequence[Source], principals: Sequence[str] | None) -> Finding:
-    """The steps that read the texts of sources; empty texts where they cannot be read."""
-    texts: list[str] = []
-    if target.can("read_spans"):
-        for first in range(0, len(sources), SPANS_AT_ONCE):
-            spans = [_asked(one.span) for one in sources[first : first + SPANS_AT_ONCE]]
-            given: dict[str, Any] = {"spans": spans}
-            if principals is not None:
-                given["principals"] = principals
-            read: ReadSpansResult = yield "read_spans", given
-            texts += [part.text or "" for part in read.parts]
-    texts += [""] * (len(sources) - len(texts))
-    return [
-        Place(
-            span=one.span, path=one.path, content_type=one.content_type, score=one.score,
-            text=text, ref=one.ref, cited=one.cited,
-        )
-        for one, text in zip(sources, texts, strict=True)
-    ]  # fmt: skip
+def placed(
+    target: Target,
+    sources: Sequence[Source],
+    principals: Sequence[str] | None,
+    *,
+    allow_empty_text: bool,
+) -> Finding:
+    """The steps that read the texts of sources.
+
+    Raises:
+        MissingTextError: a text did not come, and empty ones are not allowed.
+        ProtocolError: not every span was answered.
+    """
+    read: dict[str, SpanPart] = {}
+    readable = [one.span for one in sources if one.span.unit in get_args(Unit)]
+    for first in range(0, len(readable) if target.can("read_spans") else 0, SPANS_AT_ONCE):
+        spans = readable[first : first + SPANS_AT_ONCE]
+        given: dict[str, Any] = {"spans": [_asked(one) for one in spans]}
+        if principals is not None:
+            given["principals"] = principals
+        result: ReadSpansResult = yield "read_spans", given
+        if len(result.parts) != len(spans):
+            raise ProtocolError(f"{len(spans)} spans were asked for, {len(result.parts)} came back")
+        read |= {_id(span): part for span, part in zip(spans, result.parts, strict=True)}
+    texts = {id_: part.text for id_, part in read.items()}
+    places = [_place(one, texts.get(_id(one.span))) for one in sources]
+    errors = {id_: part.error for id_, part in read.items() if part.error}
+    return _with_texts(places, errors, allow_empty_text=allow_empty_text)
+
+
+def _with_texts(
+    places: list[Place], errors: Mapping[str, str], *, allow_empty_text: bool
+) -> list[Place]:
+    missing = [errors.get(one.id, "no text") for one in places if not one.text]
+    if missing and not allow_empty_text:
+        raise MissingTextError(missing)
+    return places
 
 
 def run(target: Target, steps: Finding) -> list[Place]:
@@ -182,11 +212,17 @@ async def arun(target: Target, steps: Finding) -> list[Place]:
         told = await getattr(target, f"a{verb}")(request)
 
 
-def _hit(one: Hit) -> Place:
+def _place(one: Hit | Source, text: str | None) -> Place:
     return Place(
         span=one.span, path=one.path, content_type=one.content_type, score=one.score,
-        text=one.text or "",
+        text=text or "", ref=one.ref if isinstance(one, Source) else None,
+        cited=one.cited if isinstance(one, Source) else None,
     )  # fmt: skip
+
+
+def _id(span: Span) -> str:
+    within = "" if span.start is None else f":{span.start}-{span.end}"
+    return f"{span.file_id}:{span.unit}{within}"
 
 
 def _asked(span: Span) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from llama_index.core.vector_stores.types import (
 )
 
 from harness_core.collections.contract import AnswerResult
+from harness_core.collections.filters.shorthand import compared, joined, wire_filter
 from harness_core.errors import BadSettingError
-from harness_integrations.engine.fields import compared, joined
 from harness_integrations.engine.targets import (
     Finding,
     Place,
@@ -43,15 +43,16 @@ _HIDDEN: Final = ["ref", "span", "file_id", "score", "cited", "content_type"]
 
 
 def collection_filter(filters: Any) -> Any:
-    """Metadata filters as a filter of the contract; one that is already such is left as it is.
+    """Metadata filters, or a dict in shorthand, as a filter of the contract.
 
-    A bare key is a metadata key; ``file.path`` and its like are the built-in fields.
+    One that is already such is left as it is. A bare key is a metadata key; ``file.path`` and its
+    like are the built-in fields.
 
     Raises:
         BadSettingError: an operator that the contract cannot express.
     """
     if not isinstance(filters, (MetadataFilters, MetadataFilter)):
-        return filters
+        return wire_filter(filters)
     if isinstance(filters, MetadataFilter):
         return _one(filters)
     clauses = [collection_filter(one) for one in filters.filters]
@@ -108,9 +109,9 @@ class CollectionRetriever(BaseRetriever):
 class CollectionQueryEngine(BaseQueryEngine):
     """Answers from a collection, of the library or of a service; its sources are the source nodes.
 
-    The response's metadata holds ``request_id``, ``effort``, ``credits`` and whether the answer was
-    ``found``. Nodes are in the order of the markers. Where a service lists sources without their
-    text, ``allow_empty_text`` permits nodes without text.
+    The response's metadata holds ``request_id``, ``effort``, ``usage`` (credits) and whether the
+    answer was ``found``. Nodes are in the order of the markers. Where a service lists sources
+    without their text, ``allow_empty_text`` permits nodes without text.
 
     Raises:
         BadSettingError: the texts cannot be had.
@@ -175,7 +176,7 @@ def _response(result: AnswerResult, places: list[Place]) -> Response:
         metadata={
             "request_id": result.request_id,
             "effort": result.effort,
-            "credits": result.usage.credits,
+            "usage": result.usage.wire(),
             "found": result.found,
             "partial_reasons": result.partial_reasons,
         },

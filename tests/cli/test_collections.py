@@ -13,6 +13,9 @@ from typer.testing import CliRunner, Result
 
 from harness_core.collections import Collections
 from harness_integrations.cli.app import app
+from harness_integrations.engine.service import serving
+from harness_integrations.engine.service.app import ServiceApp
+from tests.support.openai_server import OpenAIServer
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,6 +60,20 @@ def test_who_may_see_is_asked_for(folder: Path) -> None:
     nothing = run(*words, "--principal", "user:ann", "--filter",
                   '{"field":"metadata.team","op":"eq","value":"x"}')  # fmt: skip
     assert "1884" not in nothing.stdout
+
+
+def test_files_are_listed_and_filtered_by_what_was_said_of_them(folder: Path) -> None:
+    run("collection", "create", "notes", "--field", "year=number")
+    run("collection", "add", "notes", "bridge.md", "--metadata", "year=1884",
+        "--metadata", "team=north=east")  # fmt: skip
+    (row,) = json.loads(run("collection", "list", "notes", "--json").stdout)
+    assert (row["path"], row["metadata"]) == ("/bridge.md", {"year": 1884, "team": "north=east"})
+    (space,) = json.loads(run("collection", "list", "--json").stdout)
+    assert (space["name"], space["state"], space["files"]) == ("notes", "ready", 1)
+    assert "/bridge.md" in run("collection", "list", "notes").stdout
+    words = ("collection", "ask", "notes", "When was the bridge built?", "--filter")
+    assert "1884" in run(*words, '{"year": {"$lt": 1900}}').stdout
+    assert "1884" not in run(*words, '{"year": 1900}').stdout
 
 
 def test_keys_are_made_listed_and_revoked(folder: Path) -> None:
@@ -126,3 +143,43 @@ def test_the_service_starts_answers_and_stops_on_a_signal(folder: Path) -> None:
     assert kept.status in ("ready", "processing")
     assert len(again.keys.list()) == 1
     again.close()
+
+
+def test_the_service_is_told_what_sees_and_from_where_to_fetch(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[ServiceApp] = []
+    monkeypatch.setattr(serving, "serve", lambda app, **_: served.append(app))
+    assert run("serve").exit_code == 0
+    assert run("serve", "--vision", "gpt-4o-mini").exit_code != 0  # no key
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+    more = ("--vision", "gpt-4o-mini", "--fetch-from", "a.example", "--fetch-from", "b.example")
+    assert run("serve", "--model", "extractive", *more).exit_code == 0
+    bare, whole = (app.service for app in served)
+    assert (bare.engine.sees_images, bare.settings.sources.hosts) == (False, ())
+    assert (whole.engine.sees_images, whole.settings.sources.hosts) == (
+        True, ("a.example", "b.example")
+    )  # fmt: skip
+    assert whole.settings.sources.schemes == ("https",)
+
+
+def test_files_are_embedded_when_added_or_later_and_questions_with_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("collection", "create", "notes").exit_code == 0
+    assert run("collection", "add", "notes", "bridge.md").exit_code == 0
+    assert run("collection", "add", "notes", "--embedder", "e1", "bridge.md").exit_code != 0
+    with OpenAIServer() as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert "embedded 1 file(s)" in run("collection", "embed", "notes", "e1").stderr
+        assert "embedded 0 file(s)" in run("collection", "embed", "notes", "e1").stderr
+        (folder / "ferry.md").write_text("The ferry stopped in 1885.")
+        assert run("collection", "add", "notes", "--embedder", "e1", "ferry.md").exit_code == 0
+        more = ("--embedder", "e1", "--model", "extractive", "--json")
+        asked = run("collection", "ask", "notes", "When did the ferry stop?", *more)
+        texts = [text for body in server.bodies for text in body["input"]]
+    assert "1885 [[SRC:0001]]" in json.loads(asked.stdout)["answer"]
+    assert ["1884" in texts[0], "1885" in texts[1], texts[2]] == [
+        True, True, "When did the ferry stop?"
+    ]  # fmt: skip

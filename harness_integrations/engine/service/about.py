@@ -9,7 +9,7 @@ from anyio.to_thread import run_sync
 from starlette.responses import Response
 
 from harness_core.collections import contract
-from harness_core.collections.faults import NotFoundError
+from harness_core.collections.faults import NotFoundError, TemporarilyUnavailableError
 from harness_integrations.engine.service.calls import Call, reply
 
 _POLICY: Final = (
@@ -31,9 +31,12 @@ async def health(call: Call) -> Response:
 async def ready(call: Call) -> Response:
     """Whether it can serve, check by check."""
     checks = await run_sync(call.engine.ready)
-    fine = all(checks.values())
-    status = "ok" if fine else "unavailable"
-    return reply({"status": status, "checks": checks}, 200 if fine else 503)
+    if not all(checks.values()):
+        reason = "model_unavailable" if checks["store"] else "store"
+        fault = TemporarilyUnavailableError(reason, retryable=not checks["store"])
+        fault.details["checks"] = checks
+        raise fault
+    return reply({"status": "ok", "checks": checks})
 
 
 async def info(call: Call) -> Response:
@@ -58,6 +61,7 @@ async def info(call: Call) -> Response:
                 "search": True,
                 "read_spans": True,
                 "events": True,
+                "uri": bool(call.service.settings.sources.hosts),
             },
         }
     )

@@ -22,6 +22,10 @@ class SlowBodyError(InvalidRequestError, code="invalid_request"):
     """The body took too long to arrive; the connection is closed."""
 
 
+class UnsureBodyError(InvalidRequestError, code="invalid_request"):
+    """The body has two lengths: what stands before this service may read the other one."""
+
+
 class GoneError(CollectionFault, code="gone"):
     """The client has left; nothing can be told to it."""
 
@@ -36,7 +40,7 @@ async def json_body(
         RequestTooLargeError: over the limit; nothing is read when its length is declared.
     """
     if not _JSON.fullmatch(_only(headers, "content-type")):
-        raise InvalidRequestError("the content type is application/json")
+        raise InvalidRequestError("send the body as Content-Type: application/json")
     check_plain(headers)
     body = bytearray()
     async for piece in body_pieces(headers, receive, limit, settings):
@@ -44,6 +48,12 @@ async def json_body(
     if len(body) <= _INLINE:
         return parse_body(bytes(body))
     return await anyio.to_thread.run_sync(parse_body, bytes(body))
+
+
+def check_one_length(headers: Headers) -> None:
+    """Raise where a body is declared both by its length and by its chunks."""
+    if "content-length" in headers and "transfer-encoding" in headers:
+        raise UnsureBodyError("a body has a length or a transfer encoding, not both")
 
 
 def check_plain(headers: Headers) -> None:

@@ -14,6 +14,7 @@ from harness_core.collections.faults import ForbiddenError, InvalidRequestError,
 from harness_integrations.engine.faults import MethodNotAllowedError
 from harness_integrations.engine.service.bodies import json_body
 from harness_integrations.engine.service.credentials import token_of
+from harness_integrations.engine.service.once import Once, key_of
 from harness_integrations.engine.service.running import Slots
 from harness_integrations.engine.service.settings import ServiceSettings
 
@@ -51,6 +52,7 @@ class Call:
     key: "Key | None" = None
     space: "Namespace | None" = None
     target: "Collection | None" = None
+    once: Once | None = None
 
     @property
     def engine(self) -> "Collections":
@@ -78,6 +80,35 @@ class Call:
         )
         return kind.parse(given)
 
+    async def write(self, change: Callable[[], Any], status: int = 200) -> Response:
+        """Make a change of the store in a thread, and tell the JSON data it gives (None: nothing).
+
+        It is done once where the request asks for that; the body has been read by then.
+        """
+
+        async def done() -> Response:
+            value = await run_sync(change)
+            return Response(status_code=204) if value is None else reply(value, status)
+
+        return await self.done_once(done)
+
+    async def done_once(self, work: Callable[[], Awaitable[Response]]) -> Response:
+        """What ``work`` replies, as ``write`` does it."""
+        return await (work() if self.once is None else self.once.reply(self.engine.store, work))
+
+    def identify(self) -> None:
+        """Take the key of the request; again where a reply outlives what the key was.
+
+        Raises:
+            UnauthenticatedError: there is no live one.
+        """
+        self.key = self.engine.keys.check(token_of(self.request.headers))
+
+    def require(self, permission: Permission) -> None:
+        """Raise ``ForbiddenError`` where the key does not permit this."""
+        if not _allowed(self, permission):
+            raise ForbiddenError("the key does not permit this")
+
     def sees(self, namespace_id: str, collection_id: str | None = None) -> bool:
         """Whether the key sees a collection, or anything of a namespace."""
         return self.key is not None and self.key.sees(namespace_id, collection_id)
@@ -90,14 +121,16 @@ Handler = Callable[[Call], Awaitable[Response]]
 class Operation:
     """What one method of one path does, and who may have it done.
 
-    ``parameters`` are the query parameters it takes; any other is refused. The rest is for the
-    OpenAPI document; ``ours`` marks what the contract does not fix.
+    ``parameters`` are the query parameters it takes; any other is refused. ``once`` says that it
+    may be done once by an idempotency key. The rest is for the OpenAPI document; ``ours`` marks
+    what the contract does not fix.
     """
 
     handler: Handler
     permission: Permission
     summary: str
     parameters: frozenset[str] = frozenset()
+    once: bool = False
     body: type[Asked] | None = None
     reply: str | None = None
     status: int = 200
@@ -125,34 +158,58 @@ class Resource:
         if operation is None:
             raise MethodNotAllowedError(", ".join(sorted(self.operations)))
         call = Call(request=request, service=self.service, request_id=scope["state"]["request_id"])
-        if operation.permission != "open":
-            await _admit(call, operation.permission)
+        handler = await _admitted(call, operation)
         unknown = set(request.query_params) - operation.parameters
         if unknown or len(request.query_params) != len(request.query_params.multi_items()):
             raise InvalidRequestError("a query parameter is unknown or repeated")
-        response = await operation.handler(call)
+        if operation.once and call.key is not None and (key := key_of(request)) is not None:
+            call.once = Once(call.key.id, key, request)
+            call.request = Request(scope, call.once.receive, send)
+        response = await handler(call)
         await response(scope, receive, send)
 
 
-async def _admit(call: Call, permission: Permission) -> None:
+async def _admitted(call: Call, operation: Operation) -> Handler:
+    """What answers a request that may be made.
+
+    Of a deletion that was done, and took its target with it, the reply may still be told.
+    """
+    try:
+        if operation.permission != "open":
+            await run_sync(_admit, call, operation.permission)
+    except NotFoundError:
+        if not operation.once or call.request.method != "DELETE":
+            raise
+        return _gone
+    return operation.handler
+
+
+async def _gone(call: Call) -> Response:
+    def absent() -> None:
+        raise NotFoundError(ABSENT)
+
+    return await call.write(absent)
+
+
+def _admit(call: Call, permission: Permission) -> None:
     """Key, then visibility, then permission: nothing is told to a key that may not know it."""
-    token = token_of(call.request.headers)
-    call.key = await run_sync(call.engine.keys.check, token)
+    call.identify()
     names = call.request.path_params
     if "namespace" in names:
-        await run_sync(_find, call, names["namespace"], names.get("collection"))
-    if not _allowed(call, permission):
-        raise ForbiddenError("the key does not permit this")
+        _find(call, names["namespace"], names.get("collection"))
+    call.require(permission)
 
 
 def _find(call: Call, namespace: str, collection: str | None) -> None:
     try:
         call.space = call.engine.namespace(namespace)
-        if collection is not None:
+        seen = call.sees(call.space.id)  # first: a hidden namespace takes no longer than none
+        if seen and collection is not None:
             call.target = call.space.collection(collection)
+            seen = call.sees(call.space.id, call.target.id)
     except (NotFoundError, InvalidRequestError):
-        raise NotFoundError(ABSENT) from None
-    if not call.sees(call.space.id, call.target.id if call.target else None):
+        seen = False
+    if not seen:
         raise NotFoundError(ABSENT)
 
 

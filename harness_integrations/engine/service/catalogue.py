@@ -1,30 +1,40 @@
 """Namespaces, collections and their fields."""
 
 from dataclasses import asdict
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from anyio.to_thread import run_sync
 from starlette.responses import Response
 
+from harness_core.collections import Collection
+from harness_core.collections.faults import NotFoundError
 from harness_integrations.engine.service.calls import Call, reply
+from harness_integrations.engine.service.pages import window_of
 from harness_integrations.engine.service.requests import NewCollection, NewFields, NewNamespace
 
-
-def page(items: list[Any], next_cursor: str | None = None) -> dict[str, Any]:
-    """A page of a list."""
-    return {"items": items, "next_cursor": next_cursor}
+_NAME = attrgetter("name")
 
 
 async def create_namespace(call: Call) -> Response:
     """A new namespace."""
     asked = await call.body(NewNamespace)
-    return reply(asdict(await run_sync(call.engine.create_namespace, asked.name)), 201)
+    return await call.write(lambda: asdict(call.engine.create_namespace(asked.name)), 201)
 
 
 async def list_namespaces(call: Call) -> Response:
-    """The namespaces that the key sees."""
-    found = await run_sync(call.engine.list_namespaces)
-    return reply(page([asdict(one) for one in found if call.sees(one.id)]))
+    """The namespaces that the key sees, by name."""
+    window = window_of(call)
+
+    def look() -> Any:
+        found = window.filled(
+            lambda after, limit: call.engine.list_namespaces(after=after, limit=limit),
+            _NAME, lambda one: call.sees(one.id),
+        )  # fmt: skip
+        return window.page(found, _NAME, asdict)
+
+    return reply(await run_sync(look))
 
 
 async def show_namespace(call: Call) -> Response:
@@ -34,8 +44,7 @@ async def show_namespace(call: Call) -> Response:
 
 async def delete_namespace(call: Call) -> Response:
     """Delete a namespace with everything in it."""
-    await run_sync(call.engine.delete_namespace, call.namespace.id)
-    return Response(status_code=204)
+    return await call.write(lambda: call.engine.delete_namespace(call.namespace.id))
 
 
 async def create_collection(call: Call) -> Response:
@@ -43,23 +52,39 @@ async def create_collection(call: Call) -> Response:
     asked = await call.body(NewCollection)
 
     def create() -> Any:
-        return call.namespace.create_collection(
+        made = call.namespace.create_collection(
             asked.name,
             access_control=asked.access_control,
             metadata_fields=asked.metadata_fields,
-        ).info()
+        )
+        return made.info().wire()
 
-    return reply((await run_sync(create)).wire(), 201)
+    return await call.write(create, 201)
 
 
 async def list_collections(call: Call) -> Response:
-    """The collections that the key sees."""
+    """The collections that the key sees, by name."""
+    window, space = window_of(call), call.namespace
 
-    def seen() -> list[Any]:
-        found = call.namespace.list_collections()
-        return [one.info().wire() for one in found if call.sees(call.namespace.id, one.id)]
+    def look() -> Any:
+        found = window.filled(
+            lambda after, limit: space.list_collections(after=after, limit=limit),
+            _NAME, lambda one: call.sees(space.id, one.id),
+        )  # fmt: skip
+        told = window.page(found, _NAME, partial(_status, call))
+        return {**told, "items": [one for one in told["items"] if one is not None]}
 
-    return reply(page(await run_sync(seen)))
+    return reply(await run_sync(look))
+
+
+def _status(call: Call, one: Collection) -> Any:
+    """A collection as ``show_collection`` tells it; how many files it holds, to those who read."""
+    try:
+        told = one.info().wire()
+    except NotFoundError:  # deleted since it was listed
+        return None
+    reads = call.key is not None and call.key.may(call.namespace.id, one.id, "read")
+    return told if reads else {**told, "counts": {}}
 
 
 async def show_collection(call: Call) -> Response:
@@ -69,12 +94,14 @@ async def show_collection(call: Call) -> Response:
 
 async def delete_collection(call: Call) -> Response:
     """Delete a collection with its files."""
-    await run_sync(call.namespace.delete_collection, call.collection.id)
-    return Response(status_code=204)
+    return await call.write(lambda: call.namespace.delete_collection(call.collection.id))
 
 
 async def set_fields(call: Call) -> Response:
     """Replace the list of fields; says how many stored values each type cannot read."""
     asked = await call.body(NewFields)
-    unreadable = await run_sync(call.collection.set_fields, asked.fields)
-    return reply({"fields": asked.fields, "unreadable": unreadable})
+
+    def change() -> Any:
+        return {"fields": asked.fields, "unreadable": call.collection.set_fields(asked.fields)}
+
+    return await call.write(change)

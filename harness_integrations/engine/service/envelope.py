@@ -1,22 +1,34 @@
 """The outermost layer: a request id for everything, one form for every failure."""
 
+import errno
 import logging
 import re
 import time
-from typing import Any
+from typing import Any, Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from harness_core.collections.faults import CollectionFault, NotFoundError, UnauthenticatedError
+from harness_core.collections.faults import (
+    CollectionFault,
+    NotFoundError,
+    TemporarilyUnavailableError,
+    UnauthenticatedError,
+)
 from harness_core.collections.ids import new_request_id
 from harness_integrations.engine.faults import MethodNotAllowedError, RequestTooLargeError
-from harness_integrations.engine.service.bodies import GoneError, SlowBodyError
+from harness_integrations.engine.service.bodies import (
+    GoneError,
+    SlowBodyError,
+    UnsureBodyError,
+    check_one_length,
+)
 
 log = logging.getLogger("harness_integrations.engine")
 
 _CLIENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk: it may have room later
 _SLASHES = re.compile(rb"%(?:2f|00)", re.IGNORECASE)
 
 
@@ -34,12 +46,13 @@ class Envelope:
         try:
             if _SLASHES.search(scope.get("raw_path", b"")):
                 raise NotFoundError("there is nothing at this path")
+            check_one_length(Headers(scope=scope))
             await self.app(scope, receive, sending)
         except GoneError:
             sending.status = sending.status or 499
         except Exception as error:  # the one place where a bug becomes a response
             fault = _as_fault(error)
-            if fault.status >= 500 and not isinstance(error, CollectionFault):
+            if fault.status == CollectionFault.status:
                 log.exception("request %s failed", sending.request_id)
             if not sending.status:
                 await error_response(fault, sending.request_id)(scope, receive, sending)
@@ -94,7 +107,7 @@ def headers_of(fault: CollectionFault) -> dict[str, str]:
         headers["www-authenticate"] = "Bearer"
     if isinstance(fault, MethodNotAllowedError):
         headers["allow"] = fault.allow
-    if isinstance(fault, (RequestTooLargeError, SlowBodyError)):
+    if isinstance(fault, (RequestTooLargeError, SlowBodyError, UnsureBodyError)):
         headers["connection"] = "close"
     return headers
 
@@ -102,4 +115,6 @@ def headers_of(fault: CollectionFault) -> dict[str, str]:
 def _as_fault(error: Exception) -> CollectionFault:
     if isinstance(error, CollectionFault):
         return error
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return TemporarilyUnavailableError("store", retryable=True)
     return CollectionFault("an unexpected failure; keep the request id")

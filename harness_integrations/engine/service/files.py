@@ -2,12 +2,12 @@
 
 import base64
 import binascii
-import json
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import anyio
 from anyio.to_thread import run_sync
@@ -17,38 +17,54 @@ from harness_core.collections import FileInfo
 from harness_core.collections.faults import FilterError, InvalidRequestError
 from harness_integrations.engine.service.bodies import body_pieces, check_plain
 from harness_integrations.engine.service.calls import Call, reply
-from harness_integrations.engine.service.catalogue import page
+from harness_integrations.engine.service.pages import window_of
 from harness_integrations.engine.service.requests import FileChange, NewFile
+from harness_integrations.engine.service.running import bounded
+from harness_integrations.engine.service.sources import fetch
 from harness_integrations.engine.service.strict_json import parse_body
 
-PAGE: Final = 100
-PAGE_MOST: Final = 1000
+Content: TypeAlias = str | bytes | Path
 _UNSET: Final = "$unset"
 
 
 async def add_file(call: Call) -> Response:
-    """Add a file from its text or its base64 data; acknowledged when it is stored."""
+    """Add a file from its text, its base64 data or an address; acknowledged when it is stored."""
     asked = await call.body(NewFile)
-    add = partial(
-        call.collection.add, asked.path, _content(asked), content_type=asked.content_type,
-        metadata=asked.metadata, principals=asked.principals, wait=False,
-    )  # fmt: skip
-    return await _added(call, add)
+    if sum(one is not None for one in (asked.text, asked.data, asked.uri)) != 1:
+        raise InvalidRequestError("a file is its text, its data or its uri", "/text")
+    if asked.uri is not None:
+        return await call.done_once(partial(_fetched, call, asked, asked.uri))
+    content = _decoded(asked.data) if asked.text is None else asked.text
+    return await call.write(_adding(call, asked, content, asked.content_type), 202)
 
 
-async def _added(call: Call, add: Callable[[], FileInfo]) -> Response:
-    info = await run_sync(add)
-    call.service.wake()
-    return reply(info.wire(), 202)
+async def _fetched(call: Call, asked: NewFile, uri: str) -> Response:
+    settings = call.service.settings
+    with tempfile.TemporaryDirectory(prefix="harness-fetch-") as folder:
+        kept = Path(folder, "body")
+        kind = await bounded(
+            partial(fetch, uri, kept, settings.sources),
+            seconds=settings.sources.seconds, receive=call.request.receive, clock=settings.clock,
+        )  # fmt: skip
+        add = _adding(call, asked, kept, asked.content_type or kind)
+        return reply(await run_sync(add), 202)
 
 
-def _content(asked: NewFile) -> bytes | str:
-    if (asked.text is None) == (asked.data is None):
-        raise InvalidRequestError("a file is its text or its data", "/text")
-    if asked.text is not None:
-        return asked.text
+def _adding(call: Call, asked: NewFile, content: Content, kind: str | None) -> Callable[[], Any]:
+    def add() -> Any:
+        info = call.collection.add(
+            asked.path, content, content_type=kind, metadata=asked.metadata,
+            principals=asked.principals, wait=False,
+        )  # fmt: skip
+        call.service.wake()
+        return info.wire()
+
+    return add
+
+
+def _decoded(data: str | None) -> bytes:
     try:
-        return base64.b64decode(asked.data or "", validate=True)
+        return base64.b64decode(data or "", validate=True)
     except (binascii.Error, ValueError):
         raise InvalidRequestError("data is base64", "/data") from None
 
@@ -70,11 +86,8 @@ async def upload_file(call: Call) -> Response:
                 request.headers, request.receive, settings.upload_bytes, settings
             ):
                 await file.write(piece)
-        add = partial(
-            call.collection.add, path, kept, content_type=_content_type(call),
-            metadata=metadata, principals=principals or (), wait=False,
-        )  # fmt: skip
-        return await _added(call, add)
+        asked = NewFile.model_construct(path=path, metadata=metadata, principals=principals or [])
+        return await call.write(_adding(call, asked, kept, _content_type(call)), 202)
 
 
 def _content_type(call: Call) -> str | None:
@@ -93,20 +106,10 @@ def _json_parameter(call: Call, name: str, kind: type) -> Any:
 
 
 async def list_files(call: Call) -> Response:
-    """The files that match, a page at a time."""
-    given = call.request.query_params
-    most = _limit(given.get("limit"))
-    look = partial(call.collection.files, _filter(call), after=given.get("cursor"), limit=most)
-    found = await run_sync(look)
-    return reply(page([one.wire() for one in found], found[-1].id if len(found) == most else None))
-
-
-def _limit(given: str | None) -> int:
-    if given is None:
-        return PAGE
-    if not given.isascii() or not given.isdigit() or not 1 <= int(given[:9]) <= PAGE_MOST:
-        raise InvalidRequestError(f"limit is 1 to {PAGE_MOST}", "/limit")
-    return int(given)
+    """The files that match, by id, a page at a time."""
+    window, wanted = window_of(call), _filter(call)
+    look = partial(call.collection.files, wanted, after=window.after, limit=window.limit + 1)
+    return reply(window.page(await run_sync(look), attrgetter("id"), FileInfo.wire))
 
 
 def _filter(call: Call) -> Any:
@@ -114,8 +117,8 @@ def _filter(call: Call) -> Any:
     if given is None:
         return None
     try:
-        return json.loads(given)
-    except (ValueError, RecursionError):
+        return parse_body(given.encode("utf-8", "surrogatepass"))
+    except InvalidRequestError:
         raise FilterError("the filter is not JSON") from None
 
 
@@ -127,16 +130,14 @@ async def show_file(call: Call) -> Response:
 async def change_file(call: Call) -> Response:
     """Change a file's metadata, grants or path."""
     asked = await call.body(FileChange)
+    merged = None if asked.metadata is None else partial(_merged, given=asked.metadata)
 
-    def change() -> FileInfo:
-        merged = None
-        if asked.metadata is not None:
-            merged = _merged(call.collection.file(_file(call)).metadata, asked.metadata)
+    def change() -> Any:
         return call.collection.update(
             _file(call), path=asked.path, metadata=merged, principals=asked.principals
-        )
+        ).wire()
 
-    return reply((await run_sync(change)).wire())
+    return await call.write(change)
 
 
 def _merged(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,8 +150,7 @@ def _merged(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
 
 async def delete_file(call: Call) -> Response:
     """Delete a file; nothing is answered from it from now on."""
-    await run_sync(call.collection.delete, _file(call))
-    return Response(status_code=204)
+    return await call.write(partial(call.collection.delete, _file(call)))
 
 
 def _file(call: Call) -> str:

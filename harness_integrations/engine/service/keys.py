@@ -1,8 +1,8 @@
 """Making, listing and revoking keys."""
 
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from anyio.to_thread import run_sync
@@ -10,15 +10,18 @@ from starlette.responses import Response
 
 from harness_core.collections import KeyGrant
 from harness_core.collections.faults import InvalidRequestError
+from harness_core.collections.filters.values import instant
+from harness_core.collections.times import shown
 from harness_integrations.engine.service.calls import Call, reply
-from harness_integrations.engine.service.catalogue import page
+from harness_integrations.engine.service.once import HEADER
+from harness_integrations.engine.service.pages import window_of
 from harness_integrations.engine.service.requests import Grant, NewKey
-
-_FIRST = datetime(1, 1, 1, tzinfo=UTC)
 
 
 async def create_key(call: Call) -> Response:
     """A new key; its secret is in this reply and nowhere else."""
+    if HEADER in call.request.headers:
+        raise InvalidRequestError("a reply with a secret is not kept: leave out Idempotency-Key")
     asked = await call.body(NewKey)
     if (asked.kind == "scoped") != bool(asked.grants):
         raise InvalidRequestError("a scoped key has grants, a cluster key has none", "/grants")
@@ -32,13 +35,14 @@ async def create_key(call: Call) -> Response:
 
 
 def _moment(given: str | None) -> int | None:
-    """Microseconds since the beginning of year 1, as the store keeps moments."""
+    """A moment as the store keeps it."""
     if given is None:
         return None
     try:
-        moment = datetime.fromisoformat(given)
-        return (moment - _FIRST) // timedelta(microseconds=1)
-    except (ValueError, TypeError, OverflowError):  # TypeError: without a time zone
+        found = instant(given)
+        shown(found)  # one that no list of keys could show is none
+        return found
+    except (ValueError, OverflowError):
         raise InvalidRequestError("expires_at is an RFC 3339 time", "/expires_at") from None
 
 
@@ -50,9 +54,10 @@ def _grant(call: Call, asked: Grant) -> KeyGrant:
 
 
 async def list_keys(call: Call) -> Response:
-    """The keys, without their secrets."""
-    found = await run_sync(call.engine.keys.list)
-    return reply(page([asdict(one) for one in found]))
+    """The keys, oldest first, without their secrets."""
+    window = window_of(call)
+    look = partial(call.engine.keys.list, after=window.after, limit=window.limit + 1)
+    return reply(window.page(await run_sync(look), attrgetter("id"), asdict))
 
 
 async def revoke_key(call: Call) -> Response:

@@ -8,7 +8,7 @@ from harness_core.collections.contract import Asked
 
 FieldType = Literal["text", "number", "time", "bool"]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
-Ref = Annotated[str, Field(max_length=64)]
+Ref = Annotated[str, Field(pattern=r"^([A-Za-z0-9_-]{1,64}|\*)$")]
 
 
 class NewNamespace(Asked):
@@ -32,12 +32,13 @@ class NewFields(Asked):
 
 
 class NewFile(Asked):
-    """A file to add: its ``text``, or its bytes as base64 in ``data``."""
+    """A file to add: its ``text``, its bytes as base64 in ``data``, or the ``uri`` to fetch."""
 
     path: Annotated[str, Field(max_length=1024)]
     content_type: Annotated[str, Field(max_length=200)] | None = None
     text: str | None = Field(default=None, repr=False)
     data: str | None = Field(default=None, repr=False)
+    uri: Annotated[str, Field(max_length=4096)] | None = Field(default=None, repr=False)
     metadata: dict[str, Any] | None = None
     principals: list[str] = Field(default_factory=list)
 

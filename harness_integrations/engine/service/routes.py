@@ -4,8 +4,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from harness_core.collections.contract import AnswerRequest, ReadSpansRequest, SearchRequest
-from harness_integrations.engine.service import about, answering, catalogue, events, files, keys
+from harness_integrations.engine.service import (
+    about,
+    answering,
+    catalogue,
+    events,
+    files,
+    keys,
+    links,
+)
 from harness_integrations.engine.service.calls import Operation
+from harness_integrations.engine.service.pages import PARAMETERS
 from harness_integrations.engine.service.requests import (
     FileChange,
     NewCollection,
@@ -55,19 +64,30 @@ API: Final[Mapping[str, Operations]] = {
             faults=("413", "503"),
         )
     },
+    links.PATH: {
+        "GET": Operation(
+            handler=links.open_link,
+            permission="open",
+            summary="The text that a link of read-spans opens",
+            reply="Text",
+            faults=("503",),
+        )
+    },
     SPACES: {
         "GET": Operation(
             handler=catalogue.list_namespaces,
+            parameters=PARAMETERS,
             permission="key",
             summary="The namespaces that the key sees",
-            reply="Page",
+            reply="NamespacePage",
         ),
         "POST": Operation(
             handler=catalogue.create_namespace,
+            once=True,
             permission="cluster",
             summary="Create a namespace",
             body=NewNamespace,
-            reply="Named",
+            reply="Namespace",
             status=201,
             faults=("409", "413"),
         ),
@@ -77,10 +97,11 @@ API: Final[Mapping[str, Operations]] = {
             handler=catalogue.show_namespace,
             permission="key",
             summary="One namespace",
-            reply="Named",
+            reply="Namespace",
         ),
         "DELETE": Operation(
             handler=catalogue.delete_namespace,
+            once=True,
             permission="cluster",
             summary="Delete a namespace with everything in it",
             status=204,
@@ -89,16 +110,18 @@ API: Final[Mapping[str, Operations]] = {
     COLLECTIONS: {
         "GET": Operation(
             handler=catalogue.list_collections,
+            parameters=PARAMETERS,
             permission="key",
             summary="The collections that the key sees",
-            reply="Page",
+            reply="CollectionPage",
         ),
         "POST": Operation(
             handler=catalogue.create_collection,
+            once=True,
             permission="cluster",
             summary="Create a collection",
             body=NewCollection,
-            reply="Named",
+            reply="Collection",
             status=201,
             faults=("409", "413"),
         ),
@@ -108,10 +131,11 @@ API: Final[Mapping[str, Operations]] = {
             handler=catalogue.show_collection,
             permission="read",
             summary="One collection: its state, its files by status, its fields",
-            reply="Named",
+            reply="Collection",
         ),
         "DELETE": Operation(
             handler=catalogue.delete_collection,
+            once=True,
             permission="cluster",
             summary="Delete a collection with its files",
             status=204,
@@ -120,16 +144,18 @@ API: Final[Mapping[str, Operations]] = {
     COLLECTION + "/metadata-fields": {
         "PUT": Operation(
             handler=catalogue.set_fields,
+            once=True,
             permission="write",
             summary="Replace the metadata fields that filters may name",
             body=NewFields,
-            reply="Open",
+            reply="Fields",
             faults=("413",),
         )
     },
     FILES + ":upload": {
         "PUT": Operation(
             handler=files.upload_file,
+            once=True,
             permission="write",
             summary="Add a file from the bytes of the body",
             parameters=frozenset({"path", "principals", "metadata"}),
@@ -143,13 +169,14 @@ API: Final[Mapping[str, Operations]] = {
             handler=files.list_files,
             permission="read",
             summary="The files, a page at a time",
-            parameters=frozenset({"filter", "cursor", "limit"}),
-            reply="Page",
+            parameters=PARAMETERS | {"filter"},
+            reply="FilePage",
         ),
         "POST": Operation(
             handler=files.add_file,
+            once=True,
             permission="write",
-            summary="Add a file from its text or its base64 data",
+            summary="Add a file from its text, its base64 data or an address",
             body=NewFile,
             reply="File",
             status=202,
@@ -162,6 +189,7 @@ API: Final[Mapping[str, Operations]] = {
         ),
         "PATCH": Operation(
             handler=files.change_file,
+            once=True,
             permission="write",
             summary="Change a file's metadata, grants or path",
             body=FileChange,
@@ -169,7 +197,11 @@ API: Final[Mapping[str, Operations]] = {
             faults=("409", "413"),
         ),
         "DELETE": Operation(
-            handler=files.delete_file, permission="write", summary="Delete a file", status=204
+            handler=files.delete_file,
+            once=True,
+            permission="write",
+            summary="Delete a file",
+            status=204,
         ),
     },
     COLLECTION + "/events": {
@@ -177,24 +209,25 @@ API: Final[Mapping[str, Operations]] = {
             handler=events.stream_events,
             permission="read",
             summary="What happens in the collection, as server-sent events",
-            reply="Events",
+            reply="Event",
         )
     },
     "/keys": {
         "GET": Operation(
             handler=keys.list_keys,
+            parameters=PARAMETERS,
             permission="cluster",
             summary="The keys, without their secrets",
-            reply="Page",
+            reply="KeyPage",
         ),
         "POST": Operation(
             handler=keys.create_key,
             permission="cluster",
             summary="Make a key; its secret is told once",
             body=NewKey,
-            reply="Open",
+            reply="MadeKey",
             status=201,
-            faults=("413",),
+            faults=("404", "413"),
         ),
     },
     "/keys/{key}": {
@@ -207,12 +240,12 @@ API: Final[Mapping[str, Operations]] = {
             handler=about.info,
             permission="key",
             summary="The contract, its limits, and what is supported",
-            reply="Open",
+            reply="Info",
         )
     },
     "/health": {
         "GET": Operation(
-            handler=about.health, permission="open", summary="Whether it lives", reply="Open"
+            handler=about.health, permission="open", summary="Whether it lives", reply="Health"
         )
     },
     "/ready": {
@@ -220,13 +253,17 @@ API: Final[Mapping[str, Operations]] = {
             handler=about.ready,
             permission="open",
             summary="Whether it can serve, check by check",
-            reply="Open",
+            reply="Ready",
             faults=("503",),
         )
     },
 }
 
 PAGE: Final[Mapping[str, Operations]] = {
-    path: {"GET": Operation(handler=about.show_page, permission="open", summary="The page")}
+    path: {
+        "GET": Operation(
+            handler=about.show_page, permission="open", summary="The page", reply="Part"
+        )
+    }
     for path in ("/", "/page/{part}")
 }

@@ -1,6 +1,8 @@
 """Running the service under uvicorn: its own errors in our form, and a stop that loses nothing."""
 
+import asyncio
 import logging
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,10 +21,40 @@ from harness_integrations.engine.service.envelope import error_response
 
 GRACE_SECONDS: Final = 95  # an answer to an image may still take its whole time
 START_SECONDS: Final = 10.0
+HEAD_SECONDS: Final = 30.0
+HEADER_BYTES: Final = 256 * 1024  # so that a token or an id that is far too long is answered as one
 
 
 class Protocol(H11Protocol):
-    """HTTP whose malformed requests are answered in the form of all other errors."""
+    """HTTP whose malformed requests are answered in the form of all other errors.
+
+    A connection whose request does not begin within ``HEAD_SECONDS`` is closed.
+    """
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the class above has it
+        """Wait for a request."""
+        super().connection_made(transport)
+        self._late = self.loop.call_later(HEAD_SECONDS, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; the clock runs while a request has begun and its head is not whole."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._be_patient()
+        elif self._late is None:
+            self._late = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        super().connection_lost(exc)
+        self._be_patient()
+
+    def _be_patient(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
 
     def send_400_response(self, msg: str) -> None:
         """Say that the request is no HTTP, and close."""
@@ -56,6 +88,7 @@ class Server(uvicorn.Server):
                 app, host=host, port=port, http=Protocol, ws="none", lifespan="on",
                 log_config=None, access_log=False, server_header=False, date_header=True,
                 timeout_graceful_shutdown=GRACE_SECONDS, proxy_headers=False,
+                h11_max_incomplete_event_size=HEADER_BYTES,
             )
         )  # fmt: skip
 
@@ -66,9 +99,9 @@ class Server(uvicorn.Server):
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal to stop."""
-        self._app.stop()
-        super().handle_exit(sig, frame)
+        """A signal to stop, which the process then ends well by; a second Ctrl-C waits no more."""
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.stop()
 
     async def startup(self, sockets: Any = None) -> None:
         """Listen."""

@@ -19,6 +19,7 @@ ROOMS = (
     "langchain",
     "llama_index",
     "engine",
+    "retrieval",
 )
 SHOWN = ("harness-integrations", "langchain-core", "langchain-classic", "llama-index-core", "vcrpy",
          "tiktoken", "rank-bm25", "rapidfuzz")  # fmt: skip

@@ -5,6 +5,8 @@ the question, so that the answer rests on two files.
 """
 
 import json
+import shutil
+import subprocess
 import tempfile
 import time
 from dataclasses import replace
@@ -15,7 +17,7 @@ from urllib.request import urlopen
 
 from harness_core import BaseClient, ExtractiveClient, example_document
 from harness_core.client import OnText
-from harness_core.collections import Collections
+from harness_core.collections import Collections, Source
 from harness_core.messages import Reply, Request
 from harness_integrations.engine import EngineClient, ServiceApp
 from harness_integrations.engine.service.serving import running
@@ -48,17 +50,33 @@ class TwoHalves(BaseClient):
         return replace(replies[0], text=" ".join(one.text for one in replies))
 
 
+def by_curl(url: str, key: str, body: bytes) -> Any:
+    """Post JSON with the program curl."""
+    headers = ["-H", f"Authorization: Bearer {key}", "-H", "Content-Type: application/json"]
+    command = ["curl", "-sS", "--fail-with-body", url, *headers, "--data-binary", "@-"]
+    done = subprocess.run(command, input=body, capture_output=True, check=True)  # noqa: S603 - ours
+    return json.loads(done.stdout)
+
+
 def by_plain_http(url: str, key: str, method: str, *, body: bytes, kind: str) -> Any:
-    """What curl would do."""
+    """The same without a program."""
     headers = {"Authorization": f"Bearer {key}", "Content-Type": kind}
     with urlopen(WebRequest(url, body, headers, method=method)) as response:  # noqa: S310 - ours, on loopback
         return json.load(response)
 
 
-def told(name: str, answer: str, sources: list[tuple[str, str, float]]) -> None:
+Listed = list[tuple[str, str, dict[str, Any], float]]
+
+
+def told(name: str, answer: str, sources: Listed) -> None:
     """One way of asking, and what it gave."""
-    cited = [f"{ref} {path}" for ref, path, _ in sources if f"[[{ref}]]" in answer]
+    cited = [f"{ref} {path}" for ref, path, *_ in sources if f"[[{ref}]]" in answer]
     print(f"{name:<12}{answer}\n{'':<12}cites {', '.join(cited)}; {len(sources)} sources")
+
+
+def listed(sources: list[Source]) -> Listed:
+    """Sources as all four ways give them."""
+    return [(one.ref, one.path, one.span.wire(), one.score) for one in sources]
 
 
 def main() -> None:
@@ -85,26 +103,31 @@ def main() -> None:
             time.sleep(0.1)
         print(f"Files       {', '.join(one.path for one in here.files())}")
 
-        body = json.dumps({"query": QUESTION}).encode()
-        web = by_plain_http(
-            f"{url}{COLLECTION}:answer", key, "POST", body=body, kind="application/json"
-        )
+        body, address = json.dumps({"query": QUESTION}).encode(), f"{url}{COLLECTION}:answer"
+        if shutil.which("curl"):
+            way, web = "curl", by_curl(address, key, body)
+        else:
+            way = "plain HTTP"
+            web = by_plain_http(address, key, "POST", body=body, kind="application/json")
         with EngineClient(url, key, capabilities=["answer", "read_spans"]) as client:
             remote = client.collection("acme", "ferries")
             chain = AnswerCollection(remote).invoke(QUESTION)
             response = CollectionQueryEngine(remote).query(QUESTION)
         library = here.answer({"query": QUESTION})
-    ways = {
-        "plain HTTP": (web["answer"], [(s["ref"], s["path"], s["score"]) for s in web["sources"]]),
-        "LangChain": (chain.answer, [(s.ref, s.path, s.score) for s in chain.sources]),
+    ways: dict[str, tuple[str, Listed]] = {
+        way: (
+            web["answer"],
+            [(s["ref"], s["path"], s["span"], s["score"]) for s in web["sources"]],
+        ),
+        "LangChain": (chain.answer, listed(chain.sources)),
         "LlamaIndex": (
             str(response),
             [
-                (n.metadata["ref"], n.metadata["path"], n.score or 0.0)
+                (n.metadata["ref"], n.metadata["path"], n.metadata["span"], n.score or 0.0)
                 for n in response.source_nodes
             ],
         ),
-        "library": (library.answer, [(s.ref, s.path, s.score) for s in library.sources]),
+        "library": (library.answer, listed(library.sources)),
     }
     for name, (answer, sources) in ways.items():
         told(name, answer, sources)

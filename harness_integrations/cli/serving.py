@@ -55,19 +55,23 @@ def serve(
             say(note)
         pepper, eyes = pepper_for(path, pepper_file), seer(vision)
         with opened(path, client, pepper, eyes, embedder_for(embedder)) as engine:
-            secret = _first_key(engine)
             app = ServiceApp(engine, settings)
-            run(app, host=host, port=port, ready=lambda url: _welcome(url, secret))
+            run(app, host=host, port=port, ready=lambda url: _welcome(url, _first_key(engine)))
 
 
 def _first_key(engine: Collections) -> str | None:
-    """A cluster key where there is no key at all, and a place to put the first files."""
-    if engine.keys.list():
+    """A cluster key where there is no key at all, and a place to put the first files.
+
+    Of several processes that begin at once on an empty store one is given a key.
+    """
+    if engine.keys.list(limit=1):
         return None
     with suppress(AlreadyExistsError):
         engine.create_namespace("default")
+    with suppress(AlreadyExistsError):
         engine.namespace("default").create_collection("documents")
-    return engine.keys.create("cluster").secret
+    made = engine.keys.create_first()
+    return None if made is None else made.secret
 
 
 def _welcome(url: str, secret: str | None) -> None:

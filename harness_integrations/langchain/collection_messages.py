@@ -12,14 +12,14 @@ from harness_core.errors import BadSettingError
 from harness_core.ranking.sentences import sentence_spans
 from harness_integrations.langchain.collection_filters import collection_filter
 
-Question: TypeAlias = str | Mapping[str, Any] | Sequence[BaseMessage] | PromptValue
+CollectionInput: TypeAlias = str | Mapping[str, Any] | Sequence[BaseMessage] | PromptValue
 
 _MARKER = re.compile(r" ?\[\[(SRC:[0-9]{4,})\]\]")
 _SAID = re.compile(r"[^\s.,;:!?\u2026\u3002\uff01\uff1f]")
 _UNSAID = ("reasoning",)  # blocks of a reply that are no part of what it says
 
 
-def asked(given: Question) -> dict[str, Any]:
+def asked(given: CollectionInput) -> dict[str, Any]:
     """The members of a request, as far as the question, the mapping or the messages say them.
 
     Raises:
@@ -30,7 +30,9 @@ def asked(given: Question) -> dict[str, Any]:
     if isinstance(given, Mapping):
         return _of_mapping(given)
     messages = given.to_messages() if isinstance(given, PromptValue) else given
-    if not isinstance(messages, Sequence) or not all(isinstance(m, BaseMessage) for m in messages):
+    if not isinstance(messages, (list, tuple)) or not all(
+        isinstance(one, BaseMessage) for one in messages
+    ):
         raise BadSettingError("ask with a question, a mapping, or messages")
     return _of_messages(messages)
 

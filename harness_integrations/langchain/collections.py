@@ -29,13 +29,18 @@ from harness_integrations.engine.targets import (
     target_of,
 )
 from harness_integrations.langchain.collection_filters import collection_filter
-from harness_integrations.langchain.collection_messages import Question, answer_message, asked
+from harness_integrations.langchain.collection_messages import (
+    CollectionInput,
+    answer_message,
+    asked,
+)
+from harness_integrations.langchain.tools import Question
 
 _OWN: Final = ("effort", "sources", "filter", "principals", "instructions")
 _NOW: Final = ("effort", "filter", "principals")
 
 
-class AnswerCollection(RunnableSerializable[Question, AnswerResult]):
+class AnswerCollection(RunnableSerializable[CollectionInput, AnswerResult]):
     """Answers from a collection, of the library or of a service, with its sources.
 
     Takes a question, a mapping of the request's members, or messages (the last human one is the
@@ -112,7 +117,7 @@ class AnswerCollection(RunnableSerializable[Question, AnswerResult]):
             coroutine=self._ause,
             name=name or "ask_collection",
             description=description or _USE,
-            args_schema=Use,
+            args_schema=Question,
             response_format="content_and_artifact",
         )
 
@@ -123,31 +128,31 @@ class AnswerCollection(RunnableSerializable[Question, AnswerResult]):
         return _told(await self.ainvoke(question, config))
 
     def invoke(
-        self, input: Question, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: CollectionInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AnswerResult:
         """Answer."""
         return self._call_with_config(self._invoke, input, config, **kwargs)
 
     async def ainvoke(
-        self, input: Question, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: CollectionInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AnswerResult:
         """The async twin of ``invoke``."""
         return await self._acall_with_config(self._ainvoke, input, config, **kwargs)
 
     def _invoke(
-        self, given: Question, run_manager: Any, config: RunnableConfig, **now: Any
+        self, given: CollectionInput, run_manager: Any, config: RunnableConfig, **now: Any
     ) -> AnswerResult:
         target: Target = self.collection
         return target.answer(self._request(given, config, now))
 
     async def _ainvoke(
-        self, given: Question, run_manager: Any, config: RunnableConfig, **now: Any
+        self, given: CollectionInput, run_manager: Any, config: RunnableConfig, **now: Any
     ) -> AnswerResult:
         target: Target = self.collection
         return await target.aanswer(self._request(given, config, now))
 
     def _request(
-        self, given: Question, config: RunnableConfig, now: Mapping[str, Any]
+        self, given: CollectionInput, config: RunnableConfig, now: Mapping[str, Any]
     ) -> dict[str, Any]:
         said = asked(given)
         if "principals" in said and not self.allow_input_principals:
@@ -158,12 +163,6 @@ class AnswerCollection(RunnableSerializable[Question, AnswerResult]):
         own = {name: getattr(self, name) for name in _OWN}
         told = own | said | _keywords(now, _OWN) | _configured(config)
         return {name: value for name, value in told.items() if value is not None}
-
-
-class Use(BaseModel):
-    """What the tool of a collection is asked."""
-
-    question: str = Field(description="One question, complete in itself.")
 
 
 _USE: Final = "Answers a question from a collection of files, and names the files it rests on."

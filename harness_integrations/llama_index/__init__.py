@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness_core.errors import RequestRefused
     from harness_integrations.llama_index.citations import CitationCheck, verify_response_citations
     from harness_integrations.llama_index.client import LlamaIndexClient
+    from harness_integrations.llama_index.collection_chat import CollectionChatEngine
     from harness_integrations.llama_index.collections import (
         CollectionQueryEngine,
         CollectionRetriever,
@@ -58,6 +59,7 @@ __all__ = [
     "AsyncReaderStreamingResponse",
     "Citation",
     "CitationCheck",
+    "CollectionChatEngine",
     "CollectionQueryEngine",
     "CollectionRetriever",
     "GovernedEmbedding",
@@ -97,6 +99,7 @@ _HOMES = {
     "AsyncReaderStreamingResponse": "harness_integrations.llama_index.responses",
     "Citation": "harness_integrations.llama_index.nodes",
     "CitationCheck": "harness_integrations.llama_index.citations",
+    "CollectionChatEngine": "harness_integrations.llama_index.collection_chat",
     "CollectionQueryEngine": "harness_integrations.llama_index.collections",
     "CollectionRetriever": "harness_integrations.llama_index.collections",
     "GovernedEmbedding": "harness_integrations.llama_index.embeddings",

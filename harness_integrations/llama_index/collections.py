@@ -1,6 +1,6 @@
 """Collections in LlamaIndex: a query engine whose response names its sources, and a retriever."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -16,7 +16,7 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
 )
 
-from harness_core.collections.contract import AnswerResult
+from harness_core.collections.contract import AnswerResult, Turn
 from harness_core.collections.filters.shorthand import compared, joined, wire_filter
 from harness_core.errors import BadSettingError
 from harness_integrations.engine.targets import (
@@ -68,14 +68,15 @@ def _one(one: MetadataFilter) -> dict[str, Any]:
 
 
 class CollectionRetriever(BaseRetriever):
-    """The places of a collection that fit a question, as nodes, best first.
+    """The places of a collection that fit a question, as nodes.
 
-    A collection of the library and a service that is known to search are searched; any other
-    service is asked for an answer whose sources are given, with their text where it reads spans.
-    ``allow_empty_text`` permits nodes without text where it does not.
+    A collection of the library and a service that is known to search are searched, best first; any
+    other service is asked for an answer whose sources are given in their order, with their text
+    where it reads spans. ``allow_empty_text`` permits nodes without text.
 
     Raises:
-        BadSettingError: the texts cannot be had.
+        BadSettingError: the texts cannot be had, ``similarity_top_k`` is not 1 to 100, or an image.
+        MissingTextError: a text did not come.
         CollectionFault: what the collection answers instead.
     """
 
@@ -98,23 +99,24 @@ class CollectionRetriever(BaseRetriever):
         }  # fmt: skip
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        steps = finding(self._target, query_bundle.query_str, **self._asked)
+        steps = finding(self._target, _text(query_bundle), **self._asked)
         return [_node(one) for one in run(self._target, steps)]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        steps = finding(self._target, query_bundle.query_str, **self._asked)
+        steps = finding(self._target, _text(query_bundle), **self._asked)
         return [_node(one) for one in await arun(self._target, steps)]
 
 
 class CollectionQueryEngine(BaseQueryEngine):
     """Answers from a collection, of the library or of a service; its sources are the source nodes.
 
-    The response's metadata holds ``request_id``, ``effort``, ``usage`` (credits) and whether the
-    answer was ``found``. Nodes are in the order of the markers. Where a service lists sources
-    without their text, ``allow_empty_text`` permits nodes without text.
+    The response's metadata holds ``request_id``, ``effort``, ``usage`` (credits), whether the
+    answer was ``found`` and its ``partial_reasons``. Nodes are in the order of the markers.
+    ``allow_empty_text`` permits nodes without text, as of a service that reads no spans.
 
     Raises:
-        BadSettingError: the texts cannot be had.
+        BadSettingError: the texts cannot be had, or the query is an image.
+        MissingTextError: a text did not come.
         CollectionFault: what the collection answers instead; ``retryable`` says if asking again can
             help.
     """
@@ -143,30 +145,47 @@ class CollectionQueryEngine(BaseQueryEngine):
     def _get_prompt_modules(self) -> PromptMixinType:
         return {}
 
+    def ask(self, query: str, history: Sequence[Turn] = ()) -> Response:
+        """Answer a question with the turns before it, oldest first, at most 32."""
+        result = self._target.answer(self._request(query, history))
+        return _response(result, run(self._target, self._placing(result)))
+
+    async def aask(self, query: str, history: Sequence[Turn] = ()) -> Response:
+        """The async twin of ``ask``."""
+        result = await self._target.aanswer(self._request(query, history))
+        return _response(result, await arun(self._target, self._placing(result)))
+
     def _query(self, query_bundle: QueryBundle) -> Response:
         asked: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
         with self.callback_manager.event(CBEventType.QUERY, payload=asked) as event:
-            result = self._target.answer(self._request(query_bundle))
-            response = _response(result, run(self._target, self._placing(result)))
+            response = self.ask(_text(query_bundle))
             event.on_end(payload={EventPayload.RESPONSE: response})
         return response
 
     async def _aquery(self, query_bundle: QueryBundle) -> Response:
         asked: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
         with self.callback_manager.event(CBEventType.QUERY, payload=asked) as event:
-            result = await self._target.aanswer(self._request(query_bundle))
-            response = _response(result, await arun(self._target, self._placing(result)))
+            response = await self.aask(_text(query_bundle))
             event.on_end(payload={EventPayload.RESPONSE: response})
         return response
 
-    def _request(self, query_bundle: QueryBundle) -> dict[str, Any]:
+    def _request(self, query: str, history: Sequence[Turn]) -> dict[str, Any]:
         if self._asked["sources"] != "none":
             check_texts(self._target, allow_empty_text=self._allow_empty_text)
         known = {name: value for name, value in self._asked.items() if value is not None}
-        return {"query": query_bundle.query_str, **known}
+        return {"query": query, "history": list(history), **known}
 
     def _placing(self, result: AnswerResult) -> Finding:
-        return placed(self._target, result.sources, self._principals)
+        return placed(
+            self._target, result.sources, self._principals,
+            allow_empty_text=self._allow_empty_text,
+        )  # fmt: skip
+
+
+def _text(query_bundle: QueryBundle) -> str:
+    if query_bundle.image_path is not None:
+        raise BadSettingError("ask the collection itself with query_image; a bundle is text here")
+    return query_bundle.query_str
 
 
 def _response(result: AnswerResult, places: list[Place]) -> Response:

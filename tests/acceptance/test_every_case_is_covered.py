@@ -7,11 +7,12 @@ cases on their own.
 """
 
 import re
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support.cases import comments_and_strings
 
 TESTS = Path(__file__).parents[1]
 
@@ -44,18 +45,10 @@ _NUMBERS = re.compile(r"\b(core|readers) (\d+(?:(?:, | and )\d+)*)")
 _LETTERS = re.compile(r"\b([ICSRPL]\d+)\b")
 
 
-def _tokens(path: Path) -> Iterator[tuple[bool, str]]:
-    """Comments and strings of a file; True for a comment."""
-    with tokenize.open(path) as file:
-        for token in tokenize.generate_tokens(file.readline):
-            if token.type in (tokenize.COMMENT, tokenize.STRING):
-                yield token.type == tokenize.COMMENT, token.string
-
-
 def _named() -> Iterator[str]:
     for path in set(TESTS.rglob("*.py")) - {Path(__file__)}:
         lettered = path.relative_to(TESTS).parts[0] in LETTERED_ROOMS
-        for is_comment, text in _tokens(path):
+        for is_comment, text in comments_and_strings(path):
             for name, numbers in _NUMBERS.findall(text) if is_comment or len(text) < 100 else ():
                 yield from (f"{name} {number}" for number in re.findall(r"\d+", numbers))
             if lettered and (is_comment or _LETTERS.match(text, 1)):

@@ -3,8 +3,11 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -13,9 +16,11 @@ from typer.testing import CliRunner, Result
 
 from harness_core.collections import Collections
 from harness_integrations.cli.app import app
+from harness_integrations.cli.serving import _first_key
 from harness_integrations.engine.service import serving
 from harness_integrations.engine.service.app import ServiceApp
 from tests.support.openai_server import OpenAIServer
+from tests.support.threads import at_once
 
 ROOT = Path(__file__).parents[2]
 
@@ -143,6 +148,25 @@ def test_the_service_starts_answers_and_stops_on_a_signal(folder: Path) -> None:
     assert kept.status in ("ready", "processing")
     assert len(again.keys.list()) == 1
     again.close()
+
+
+def test_of_services_that_begin_at_once_one_is_given_a_key(folder: Path) -> None:
+    engines = [Collections(folder / "collections.db") for _ in range(4)]
+    given: list[str | None] = []
+    works = [partial(lambda one: given.append(_first_key(one)), one) for one in engines]
+    assert at_once(works) == []
+    (secret,) = [one for one in given if one is not None]
+    assert engines[0].keys.check(secret).kind == "cluster"
+    assert [one.name for one in engines[0].namespace("default").list_collections()] == ["documents"]
+    for one in engines:
+        one.close()
+
+
+def test_a_service_that_cannot_listen_makes_no_key(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert run("serve", "--port", str(taken.getsockname()[1])).exit_code != 0
+    with closing(Collections(folder / "collections.db")) as engine:
+        assert engine.keys.list() == []
 
 
 def test_the_service_is_told_what_sees_and_from_where_to_fetch(

@@ -2,13 +2,16 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
+from harness_core.collections import rows
 from harness_core.collections.access import may_read
 from harness_core.collections.faults import (
     AlreadyExistsError,
@@ -17,6 +20,7 @@ from harness_core.collections.faults import (
 )
 from harness_core.collections.filters import compile_filter
 from harness_core.collections.ids import new_id
+from harness_core.collections.keys import Keys, NewKey
 from harness_core.collections.store import (
     Access,
     CollectionInfo,
@@ -28,6 +32,7 @@ from harness_core.collections.store import (
     Vectors,
 )
 from tests.collections.test_filters import FIELDS, MATCHES, RECORDS
+from tests.support.threads import at_once
 
 EVERYTHING = compile_filter(None, {})
 METADATA_VECTORS = [
@@ -356,6 +361,70 @@ class StoreConformance:
         store.finish(claim, form("one"))
         with store.snapshot(docs.id) as snapshot:
             assert [file.id for file in snapshot.files(EVERYTHING, None, 9)] == [second.id]
+
+    def test_a_version_that_is_ready_too_late_is_told_of_before_it_goes(self, store: Store) -> None:
+        docs = made(store)
+        late = added(store, docs, "/a", "one", ready=False)
+        kept = added(store, docs, "/a", "two")
+        claim = store.claim(60, late.id)
+        assert claim is not None
+        assert store.finish(claim, form("one"))
+        told = [(one.type, one.payload.get("file_id")) for one in store.events(docs.id, 0, 9)]
+        assert told == [
+            ("file.ready", kept.id), ("collection.ready", None),
+            ("file.ready", late.id), ("file.deleted", late.id),
+        ]  # fmt: skip
+
+    def test_events_are_kept_until_so_many_more_are_told(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(rows, "EVENTS_KEPT", 4)
+        docs = made(store)
+        for number in range(9):
+            added(store, docs, f"/{number}", "x")
+        events = store.events(docs.id, 0, 100)
+        assert [one.payload["path"] for one in events] == ["/5", "/6", "/7", "/8"]
+        assert store.last_event(docs.id) == events[-1].seq
+
+    def test_a_namespace_goes_with_what_is_added_to_it_meanwhile(self, store: Store) -> None:
+        spaces = [store.create_namespace(f"space{number}") for number in range(4)]
+        docs = [store.create_collection(one.id, "docs", "enforced", {}) for one in spaces]
+        for one in docs:
+            added(store, one, "/a", "text")
+
+        def deletion(number: int) -> Callable[[], object]:
+            def delete() -> None:
+                with suppress(NotFoundError):  # the other was first
+                    store.delete_collection(docs[number].id)
+
+            return delete
+
+        def creation(number: int) -> Callable[[], object]:
+            def create() -> None:
+                with suppress(NotFoundError):
+                    store.create_collection(spaces[number].id, "late", "enforced", {})
+
+            return create
+
+        works: list[Callable[[], object]] = []
+        for number, space in enumerate(spaces):
+            works += [partial(store.delete_namespace, space.id), deletion(number), creation(number)]
+        assert at_once(works) == []
+        assert store.namespaces() == []
+        self.nothing_is_left(store)
+
+    def nothing_is_left(self, store: Store) -> None:
+        """Whether the tables of a store without a namespace are empty, as far as one can see."""
+
+    def test_one_key_is_the_first(self, store: Store) -> None:
+        keys = Keys(store, b"a pepper of some bytes")
+        made: list[NewKey | None] = []
+        assert at_once([lambda: made.append(keys.create_first())] * 6) == []
+        (first,) = [one for one in made if one is not None]
+        assert [one.id for one in keys.list()] == [first.id]
+        assert keys.check(first.secret).kind == "cluster"
+        keys.revoke(first.id)
+        assert keys.create_first() is None
 
     def test_fields_are_read_anew_when_their_type_changes(self, store: Store) -> None:
         docs = made(store, fields={"n": "text"})

@@ -10,8 +10,8 @@ import pytest
 
 from harness_core import BadSettingError, BaseClient, MockClient, ReplayClient
 from harness_core.collections import EFFORTS, AnswerCache, Collection, Collections
-from harness_core.collections.answering import Outcome
 from harness_core.collections.faults import TemporarilyUnavailableError
+from harness_core.collections.outcomes import Outcome
 from harness_core.messages import Reply, Request
 from tests.collections.conftest import ANN, BOB, Model
 from tests.collections.meanings import beside, embedder

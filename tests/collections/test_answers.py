@@ -324,7 +324,7 @@ def test_high_reads_more_and_grades(docs: Collection, model: Model) -> None:  # 
 
 
 def test_a_repeat_with_a_cache_pays_nothing(engine: Collections, docs: Collection) -> None:
-    with_cache = engine._engine.client.with_cache(ResponseCache(f"{engine._path}.cache"))  # type: ignore[union-attr]  # it is a mock
+    with_cache = engine._engine.client.with_cache(ResponseCache(f"{engine._path}.cache"))  # type: ignore[attr-defined]  # it is a mock
     cached = Collections(engine._path, client=with_cache, ingestion=ingested)
     again = cached.namespace("acme").collection("docs")
     first, second = again.answer(ASK), again.answer(ASK)  # AC80

@@ -8,8 +8,10 @@ import sys
 import textwrap
 import time
 import zipfile
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from docx import Document as Docx
@@ -17,10 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_core.collections import Collection, Collections, Limits, in_a_process, in_this_process
-from harness_core.collections.faults import InvalidRequestError
+from harness_core.collections.faults import InvalidRequestError, TemporarilyUnavailableError
+from harness_core.collections.ingestion import processing
 from harness_core.collections.ingestion.archives import check_archive
 from harness_core.collections.ingestion.extraction import extracted
 from harness_core.collections.ingestion.limits import IngestFault
+from harness_core.collections.ingestion.processing import process_next
 from harness_core.collections.store import Claim
 
 ASK = {"query": "pump"}
@@ -173,12 +177,18 @@ def test_a_new_version_takes_over_when_it_is_ready(docs: Collection) -> None:
     docs._engine.store.claim(0)  # another process that dies at once
     time.sleep(0.001)
     while docs.file(new.id).status != "ready":
-        from harness_core.collections.ingestion.processing import process_next
-
         process_next(docs._engine.store, docs._engine.ingestion, Limits(lease_seconds=0))
     assert old.id not in {file.id for file in docs.files()}
     assert docs.text(new.id) == "A new pump text."
     assert "file.deleted" in [event.type for event in docs.events()]
+
+
+def test_metadata_may_spell_a_nul_and_hold_none(docs: Collection) -> None:
+    spelled = {"a": "\\u0000", "b": "\\\\u0000", "c\\u0000": 1}
+    assert docs.add("/spelled.txt", "x", metadata=spelled).metadata == spelled
+    for held in ({"a": "\0"}, {"a": "\\\0"}, {"\0": 1}, {"a": ["\\\\", {"b": "\0"}]}):
+        with pytest.raises(InvalidRequestError):
+            docs.add("/held.txt", "x", metadata=held)
 
 
 def test_a_file_deleted_meanwhile_never_becomes_ready(docs: Collection) -> None:  # SEC13
@@ -192,6 +202,43 @@ def test_a_file_deleted_meanwhile_never_becomes_ready(docs: Collection) -> None:
     form = TextForm(text="The late pump.", pieces=(Piece(start=0, stop=14),))
     assert not store.finish(taken, form)
     assert not [hit for hit in docs.search({"query": "late"}).results if hit.path == "/late.txt"]
+
+
+@pytest.mark.parametrize("path", ["/late.txt", "/broken.txt"])
+def test_what_was_read_is_kept_once_the_store_is_no_longer_busy(
+    docs: Collection, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    store = docs._engine.store
+    busy = iter((True, True, False))
+
+    def sometimes(keep: Callable[..., bool]) -> Callable[..., bool]:
+        def kept(*given: Any) -> bool:
+            if next(busy):
+                raise TemporarilyUnavailableError("store", retryable=True)
+            return keep(*given)
+
+        return kept
+
+    monkeypatch.setattr(processing, "_PAUSE_SECONDS", 0)
+    for name in ("finish", "fail"):
+        monkeypatch.setattr(store, name, sometimes(getattr(store, name)))
+    status = docs.add(path, "The late pump.").status
+    assert status == ("failed" if "broken" in path else "ready")
+    assert next(busy, None) is None  # it was not read anew
+
+
+def test_a_store_that_stays_busy_is_not_tried_for_ever(
+    docs: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: Any) -> bool:
+        raise TemporarilyUnavailableError("store", retryable=True)
+
+    added = docs.add("/late.txt", "The late pump.", wait=False)
+    store = docs._engine.store
+    monkeypatch.setattr(store, "finish", never)
+    monkeypatch.setattr(processing, "_BUSY_SECONDS", 0)
+    with pytest.raises(TemporarilyUnavailableError):
+        process_next(store, in_this_process, Limits(), added.id)
 
 
 def test_a_broken_file_leaves_the_collection_as_it_was(docs: Collection) -> None:
@@ -221,8 +268,11 @@ SCRIPT = textwrap.dedent(
     """
     import sys, time
     from harness_core.collections import Collections, Limits, in_this_process
+    def say(line):  # in one write: two threads speak
+        sys.stdout.write(line + "\\n")
+        sys.stdout.flush()
     def slow(claim, limits):
-        print("working", flush=True)
+        say("working")
         time.sleep(0.02)
         return in_this_process(claim, limits)
     engine = Collections(sys.argv[1], ingestion=slow, limits=Limits(lease_seconds=0.2))
@@ -230,7 +280,7 @@ SCRIPT = textwrap.dedent(
     with engine.worker():
         for number in range(1000):
             file = made.add(f"/{number:04}.txt", f"The pump word{number} was repaired.", wait=False)
-            print(file.id, flush=True)
+            say(file.id)
     """
 )
 

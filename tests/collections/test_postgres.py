@@ -165,6 +165,22 @@ def test_a_lost_connection_is_made_anew_for_the_next_request(
     store.check()
 
 
+def test_what_takes_too_long_to_read_is_given_up(
+    open_store: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_READ", database._READ.replace("30s", "10ms"))
+    store = open_store()
+
+    def read() -> None:
+        with store.database.read() as connection:
+            connection.execute("SELECT pg_sleep(20)")
+
+    with pytest.raises(TemporarilyUnavailableError) as caught:
+        read()
+    assert caught.value.retryable
+    store.check()
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_server_that_comes_back_is_used_again(
     each_postgres: Server, open_store: Open, monkeypatch: pytest.MonkeyPatch

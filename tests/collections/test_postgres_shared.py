@@ -4,18 +4,19 @@ import contextlib
 import random
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from harness_core import ExtractiveClient, MissingDepError
+from harness_core import BadSettingError, ExtractiveClient, MissingDepError
 from harness_core.collections import Collections, in_this_process
 from harness_core.collections.faults import (
-    InvalidRequestError,
     NotFoundError,
     UnauthenticatedError,
 )
+from harness_core.collections.keys import Keys, NewKey
 from harness_core.collections.postgres.store import PostgresStore
 from harness_integrations.cli.app import app
 from tests.collections.conformance import (
@@ -154,10 +155,23 @@ def test_an_embedder_asks_for_pgvector_at_once(plain_postgres: Server) -> None:
             Collections(store, embedder=embedder())
 
 
+def test_of_several_processes_one_makes_the_first_key(open_store: Open) -> None:
+    stores = [open_store(connections=1) for _ in range(4)]
+    made: list[NewKey | None] = []
+    for store in stores:
+        store.check()
+
+    def make(store: PostgresStore) -> None:
+        made.append(Keys(store, b"a pepper of some bytes").create_first())
+
+    assert at_once([partial(make, store) for store in stores]) == []
+    assert len([one for one in made if one is not None]) == 1
+
+
 def test_the_keys_of_a_database_ask_for_a_pepper(postgres: Server) -> None:
     url = postgres.new_database()
     engine = Collections(url)
-    with pytest.raises(InvalidRequestError, match="pepper"):
+    with pytest.raises(BadSettingError, match="pepper"):
         _ = engine.keys
     engine.close()
     one, two = (Collections(url, pepper=pepper) for pepper in (b"one pepper", b"another pepper"))

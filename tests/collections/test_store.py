@@ -12,7 +12,7 @@ from harness_core.collections.faults import TemporarilyUnavailableError
 from harness_core.collections.sqlite import database
 from harness_core.collections.sqlite.ranking import SqliteRanker
 from harness_core.collections.sqlite.store import SqliteStore
-from harness_core.collections.store import Access
+from harness_core.collections.store import Access, Store
 from tests.collections.conformance import (
     EVERYTHING,
     StoreConformance,
@@ -20,6 +20,7 @@ from tests.collections.conformance import (
     added,
     made,
 )
+from tests.support.threads import at_once
 
 
 class TestSqlite(StoreConformance, VectorConformance):
@@ -35,6 +36,13 @@ class TestSqlite(StoreConformance, VectorConformance):
     @pytest.fixture
     def ranker(self) -> SqliteRanker:
         return SqliteRanker()
+
+    def nothing_is_left(self, store: Store) -> None:
+        assert isinstance(store, SqliteStore)
+        with store.database.read() as connection:
+            indexes = "SELECT name FROM sqlite_master WHERE name GLOB 'post_*' OR name GLOB 'fts_*'"
+            assert connection.execute(indexes).fetchall() == []
+            assert connection.execute("SELECT 1 FROM blob").fetchall() == []
 
 
 def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
@@ -84,6 +92,42 @@ def test_a_locked_file_is_unavailable_for_now(
     assert caught.value.details["reason"] == "store"
     store.close()
     other.close()
+
+
+def test_threads_wait_for_the_writer_no_longer_than_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.01)
+    store = SqliteStore(tmp_path / "store.db")
+    with store.database.write():
+        (error,) = at_once([lambda: store.create_namespace("x")])
+    assert isinstance(error, TemporarilyUnavailableError)
+    assert store.create_namespace("x").name == "x"
+    store.close()
+
+
+def test_a_change_that_cannot_be_kept_stands_in_the_way_of_no_other(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+
+    def fail_at_the_commit() -> None:
+        with store.database.write() as connection:
+            connection.execute("PRAGMA defer_foreign_keys = ON")
+            connection.execute("INSERT INTO body VALUES (7, '')")
+
+    with pytest.raises(sqlite3.IntegrityError):
+        fail_at_the_commit()
+    assert store.create_namespace("x").name == "x"
+    store.close()
+
+
+def test_what_is_read_while_the_store_is_closed_is_read_to_its_end(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    docs = made(store)
+    with store.snapshot(docs.id) as snapshot:
+        store.close()
+        assert snapshot.counts() == {}
+    with pytest.raises(sqlite3.ProgrammingError):
+        snapshot.counts()
 
 
 @pytest.mark.parametrize(("access", "index"), [("off", "fts_1"), ("enforced", "post_1")])

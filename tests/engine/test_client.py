@@ -1,7 +1,10 @@
 """The client of any server of the contract: strict going out, tolerant coming in."""
 
+import copy
+import datetime
 import json
 import pickle
+import ssl
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -140,7 +143,7 @@ def test_a_fault_has_the_class_of_the_library(
     assert type(caught.value) is kind
     assert caught.value.status == response.status_code
     assert caught.value.retryable is False
-    assert vars(caught.value)["request_id"] == "req_1"
+    assert caught.value.request_id == "req_1"
     assert len(server.asked) == 1
     assert str(pickle.loads(pickle.dumps(caught.value))) == "no"  # noqa: S301 - our own bytes
     if isinstance(caught.value, FilterError):
@@ -152,6 +155,31 @@ def test_what_may_help_is_asked_again_after_a_pause() -> None:  # AC91
     server = Server(busy, httpx.Response(200, json=EXAMPLE))
     assert server.collection().answer({"query": "x"}).answer
     assert server.pauses == [7.0]
+
+
+def test_a_service_says_how_long_to_wait_in_a_header_too() -> None:
+    busy = httpx.Response(503, text="busy", headers={"retry-after": "9"})
+    server = Server(busy, httpx.Response(200, json=EXAMPLE))
+    assert server.collection().answer({"query": "x"}).answer
+    assert server.pauses == [9.0]
+
+
+def test_nothing_is_asked_again_sooner_than_the_service_says() -> None:
+    server = Server(_fault(503, "temporarily_unavailable", retryable=True, retry_after_seconds=61))
+    with pytest.raises(TemporarilyUnavailableError) as caught:
+        server.collection().answer({"query": "x"})
+    assert caught.value.retryable
+    assert server.pauses == []
+
+
+def test_the_callers_deadline_holds_over_all_attempts() -> None:
+    busy = _fault(503, "temporarily_unavailable", retryable=True, retry_after_seconds=7)
+    server = Server(busy, busy, busy)
+    collection = server.collection(max_seconds=10, attempts=9, clock=lambda: sum(server.pauses))
+    with pytest.raises(TemporarilyUnavailableError):
+        collection.answer({"query": "x"})
+    assert server.pauses == [7.0]
+    assert [one.extensions["timeout"]["read"] for one in server.asked] == [10, 3]
 
 
 def test_attempts_are_counted() -> None:
@@ -210,6 +238,13 @@ def test_bodies_go_out_as_plain_utf8_within_their_limit() -> None:  # AC93
         })  # fmt: skip
 
 
+def _nested(levels: int) -> Any:
+    clause: Any = {"field": "path", "op": "eq", "value": "/a"}
+    for _ in range(levels):
+        clause = {"not": clause}
+    return clause
+
+
 @pytest.mark.parametrize(
     "asked",
     [
@@ -217,9 +252,12 @@ def test_bodies_go_out_as_plain_utf8_within_their_limit() -> None:  # AC93
         {"query": "x", "top_k": 3},
         {"query": "x", "effort": "low"},
         {"query": "x", "filter": {"value": "\ud800"}},
+        {"query": "x", "filter": {"value": float("nan")}},  # and no null in its place
+        {"query": "x", "filter": {"value": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)}},
+        {"query": "x", "filter": _nested(5_000)},
     ],
 )
-def test_a_bad_request_is_refused_before_it_is_sent(asked: Any) -> None:
+def test_a_bad_request_is_refused_before_it_is_sent(asked: Any) -> None:  # AC93
     server = Server()
     with pytest.raises(InvalidRequestError):
         server.collection().answer(asked)
@@ -252,8 +290,34 @@ def test_only_answer_is_asked_of_a_foreign_server() -> None:
     with pytest.raises(BadSettingError):
         server.collection().read_spans({"spans": [SOURCE["span"]]})
     assert server.asked == []
-    with pytest.raises(BadSettingError):
-        EngineClient("ftp://x", "k")
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "ftp://x", "x", "", "https://", "https://h:port", "https://h/?a=b", "https://h/#a",
+    ],
+)  # fmt: skip
+def test_a_base_url_is_a_plain_address(base_url: str) -> None:
+    with pytest.raises(BadSettingError, match="base URL"):
+        EngineClient(base_url, "k")
+
+
+def test_a_key_is_one_that_a_header_takes() -> None:
+    for key in ("", "heliotrope\n", "helio trope", "h\u00e9liotrope"):
+        with pytest.raises(BadSettingError) as caught:
+            EngineClient("https://h", key)
+        assert "trope" not in str(caught.value)
+    with pytest.raises(BadSettingError) as caught:
+        EngineClient("https://user:heliotrope@h", "k")
+    assert "heliotrope" not in str(caught.value)
+
+
+def test_limits_and_capabilities_that_are_none_are_refused() -> None:
+    more: Any
+    for more in ({"attempts": 0}, {"max_seconds": 0}, {"capabilities": ["serach"]}):
+        with pytest.raises(BadSettingError):
+            EngineClient("https://h", "k", **more)
 
 
 def test_no_copy_and_no_text_of_a_client_holds_its_key() -> None:  # AC94 SEC56
@@ -262,10 +326,17 @@ def test_no_copy_and_no_text_of_a_client_holds_its_key() -> None:  # AC94 SEC56
     assert "heliotrope" not in repr(client) + repr(collection) + repr(vars(client))
     packed = pickle.dumps(collection)
     assert b"heliotrope" not in packed
-    copy: RemoteCollection = pickle.loads(packed)  # noqa: S301 - our own bytes
+    unkeyed: RemoteCollection = pickle.loads(packed)  # noqa: S301 - our own bytes
     with pytest.raises(AuthError, match="with_key"):
-        copy.answer({"query": "x"})
-    assert copy.client.with_key("other").base_url == client.base_url
+        unkeyed.answer({"query": "x"})
+    assert unkeyed.client.with_key("other").base_url == client.base_url
+
+
+def test_a_copy_in_the_same_process_has_the_key() -> None:  # graphs copy what they are made of
+    server = Server(httpx.Response(200, json=EXAMPLE))
+    copied = copy.deepcopy(server.collection())
+    assert copied.answer({"query": "x"}).answer
+    assert server.asked[0].headers["authorization"] == "Bearer secret-key"
 
 
 def test_names_are_quoted() -> None:
@@ -309,3 +380,19 @@ def test_partial_answers_say_so_on_this_side_too(served: World, remote: RemoteCo
     result = remote.answer({"query": "harbour"})
     assert result.partial
     assert "cited_unknown" in result.partial_reasons
+
+
+@pytest.mark.anyio
+async def test_certificates_are_read_once(
+    remote: RemoteCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:  # reading them holds the event loop for longer than the request takes
+    await remote.aanswer({"query": "x"})
+    monkeypatch.setattr(ssl, "create_default_context", None)  # whoever calls it fails
+    await remote.aanswer({"query": "x"})
+
+
+def test_a_partial_search_says_so_on_this_side_too() -> None:
+    headers = {"x-answer-partial": "embedder"}
+    server = Server(httpx.Response(200, json={"request_id": "r"}, headers=headers))
+    collection = server.collection(capabilities=["search"])
+    assert collection.search({"query": "x"}).partial_reasons == ["embedder"]

@@ -1,5 +1,6 @@
 """Scoring candidates one by one, and answering from the best."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -202,6 +203,17 @@ def test_word_matching_decides_when_no_candidate_is_scored() -> None:
     said = answer.reasons()
     assert "relevance fell back to word matching" in said
     assert "fell back to a simpler method" not in said
+
+
+def test_chunks_that_are_ranked_keep_their_order_when_none_is_scored() -> None:
+    ranked = replace(CHUNKS, extra={"ranked": True})
+    client = client_of({"rerank.score": RuntimeError("no schema here")})
+    with pytest.warns(RerankDegradedWarning):
+        answer = scored(client, ranked)
+    assert answer.chunks_used == [1, 2, 3, 4]
+    with pytest.warns(RerankDegradedWarning):
+        assert scored(client, ranked, rerank_candidates=2).chunks_used == [1, 2]
+    assert answer.notes["prefilter"] == "given"
 
 
 def test_what_was_not_judged_is_left_out_and_makes_it_partial() -> None:

@@ -1,7 +1,5 @@
 """The page of a trace in a real browser."""
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,27 +7,15 @@ import pytest
 
 from harness_core import ExtractiveClient, Trace, answer_document, example_document
 from harness_core.report import trace_page
+from tests.support.browser import chromium, faults_by_axe
 from tests.support.hostile_trace import hostile_run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.service
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync", "--no-first-run"]  # fmt: skip
+browser = pytest.fixture(scope="module")(chromium)
 QUESTION = "How big was the deficit of the pension scheme?"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +49,10 @@ def opened(browser: "Browser", file: Path, width: int = 1280, **more: Any) -> "P
 def test_the_page_passes_axe_and_fits_its_width(
     browser: "Browser", pages: dict[str, Path], name: str, width: int, scheme: str
 ) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is missing")
     # the page's policy would keep axe itself out
     page = opened(browser, pages[name], width, color_scheme=scheme, bypass_csp=True)
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-    found = axe.Axe().run(page)
-    assert [violation["id"] for violation in found.response["violations"]] == []
+    assert faults_by_axe(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") == width
     page.close()
 

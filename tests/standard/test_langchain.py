@@ -4,6 +4,7 @@
 # server is down by then.
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,8 +23,11 @@ from langchain_tests.integration_tests import (
 )
 from langchain_tests.unit_tests import ChatModelUnitTests, ToolsUnitTests
 
-from harness_core import Governor, ResponseCache, Trace
+from harness_core import ExtractiveClient, Governor, ResponseCache, Trace
+from harness_core.collections import Collections, in_this_process
 from harness_integrations.langchain import (
+    AnswerCollection,
+    CollectionRetriever,
     DocumentReader,
     GovernedChatModel,
     ReaderRetriever,
@@ -195,4 +199,58 @@ class TestToolUnit(ReaderTool, ToolsUnitTests):
 
 
 class TestTool(ReaderTool, ToolsIntegrationTests):
+    pass
+
+
+@pytest.fixture(scope="class")
+def notes(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """A collection of the documents, as the class's own."""
+    place: Path = tmp_path_factory.mktemp("notes") / "notes.sqlite3"
+    engine = Collections(place, client=ExtractiveClient(), ingestion=in_this_process)
+    engine.create_namespace("acme")
+    request.cls.collection = engine.namespace("acme").create_collection("notes")
+    for number, document in enumerate(DOCUMENTS):
+        request.cls.collection.add(f"/{number}.txt", document.page_content)
+    yield
+    engine.close()
+
+
+@pytest.mark.usefixtures("notes")
+class TestCollectionRetriever(RetrieversIntegrationTests):
+    collection: Any
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return CollectionRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"collection": self.collection}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "When was the bridge built?"
+
+
+class CollectionTool:
+    collection: Any
+
+    @property
+    def tool_constructor(self) -> BaseTool:
+        return AnswerCollection(self.collection).as_tool()
+
+    @property
+    def tool_invoke_params_example(self) -> dict[str, Any]:
+        return {"question": "When was the bridge built?"}
+
+
+@pytest.mark.usefixtures("notes")
+class TestCollectionToolUnit(CollectionTool, ToolsUnitTests):
+    pass
+
+
+@pytest.mark.usefixtures("notes")
+class TestCollectionTool(CollectionTool, ToolsIntegrationTests):
     pass

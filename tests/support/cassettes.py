@@ -1,12 +1,13 @@
 """Recorded exchanges: what a provider of each API said, replayed without a socket.
 
 ``python -m tests.support.cassettes`` (with ``core`` and ``.`` on the path) records them anew from
-the server of ``openai_server``; keys, addresses and headers that change are left out.
+the server of ``openai_server`` and our own; keys, addresses and headers that change are left out.
 """
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -57,7 +58,20 @@ def record_all(talks: dict[str, Callable[[str], object]]) -> None:
             talk(server.url)
 
 
+def record_answer() -> None:
+    """Record an answer of our own service."""
+    from tests.engine.test_acceptance_adapters import exchanged, recorded_collection
+    from tests.support.engine import world
+
+    (FOLDER / "collection_answer.yaml").unlink(missing_ok=True)
+    with TemporaryDirectory() as folder, world(Path(folder), names=()) as w:
+        recorded_collection(w)
+        with cassette("collection_answer", record=True):
+            exchanged(w.url, w.keys["K"])
+
+
 if __name__ == "__main__":
     from tests.clients.test_cassettes import TALKS
 
     record_all(TALKS)
+    record_answer()

@@ -6,12 +6,16 @@ with world(tmp_path) as w:
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 
 from harness_core.client import BaseClient, OnText
@@ -22,12 +26,14 @@ from harness_core.collections import (
     Namespace,
     in_this_process,
 )
+from harness_core.collections.store import FileInfo, Piece, TextForm
 from harness_core.messages import Reply, Request, Usage
 from harness_integrations.engine.service.app import ServiceApp
 from harness_integrations.engine.service.serving import running
 from harness_integrations.engine.service.settings import ServiceSettings
 
 Write = Callable[[Request], str]
+_TLS = ssl.create_default_context()  # loading it anew takes longer than the request
 
 DOCS = {
     "/incident.txt": "The database timeout was caused by an exhausted connection pool.",
@@ -50,7 +56,7 @@ def cite(request: Request, *places: int) -> str:
 def cite_first(request: Request) -> str:
     """A grade, an answer that cites the first excerpt, or a few words where there is none."""
     if request.label.endswith("score"):
-        return '{"score": 7}'
+        return '{"score": 7, "reason": "it fits"}'
     return cite(request, 0) if labels_of(request) else "the harbour bridge"
 
 
@@ -91,6 +97,23 @@ class Seeing(Scripted):
         super().__init__(lambda request: "a green bridge")
 
 
+class Held(Scripted):
+    """A model that says when it was asked and when it was left, and waits to be let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.left, self.go = threading.Event(), threading.Event(), anyio.Event()
+
+    async def asend(self, request: Request, /, *, on_text: OnText | None = None) -> Reply:
+        self.requests.append(request)
+        self.asked.set()
+        try:
+            await self.go.wait()
+        finally:
+            self.left.set()
+        return self.send(request)
+
+
 @dataclass
 class World:
     """A running service and what is in it."""
@@ -107,7 +130,7 @@ class World:
         headers = httpx.Headers(more.pop("headers", None))
         if key is not None:
             headers["authorization"] = f"Bearer {self.keys[key]}"
-        with httpx.Client(base_url=self.url, timeout=30) as client:
+        with httpx.Client(base_url=self.url, timeout=30, verify=_TLS) as client:
             return client.request(method, path, headers=headers, **more)
 
     def ask(
@@ -126,6 +149,76 @@ class World:
     def collection(self, name: str) -> Collection:
         """A collection of the library behind the service."""
         return self.space.collection(name)
+
+
+def citing(*words: str) -> Write:
+    """An answer that cites, for each word, the excerpt that holds it."""
+
+    def write(request: Request) -> str:
+        if request.task is None or not request.task.excerpts:
+            return "a line to search with"
+        if request.label.endswith("score"):
+            return '{"score": 7, "reason": "it fits"}'
+        found = [
+            next(label for label, text in request.task.excerpts if word in text) for word in words
+        ]
+        said = zip(words, found, strict=True)
+        return " ".join(f"Of {word} [chunk {label}]." for word, label in said)
+
+    return write
+
+
+def put(
+    collection: Collection,
+    path: str,
+    text: str,
+    *ends: int,
+    error: Mapping[str, str] | None = None,
+    **file: Any,
+) -> FileInfo:
+    """A ready file whose pieces end at those places of its text (one piece: at its end).
+
+    With ``error`` it is a failed one.
+    """
+    store = collection._engine.store
+    given = {"content_type": "text/plain", "data": text.encode(), "metadata": {}, "principals": ()}
+    added = store.add_file(collection.id, path=path, **{**given, **file})
+    claim = store.claim(60, added.id)
+    assert claim is not None
+    if error is not None:
+        assert store.fail(claim, error)
+        return added
+    stops = ends or (len(text),)
+    pieces = tuple(Piece(start=a, stop=b) for a, b in pairwise((0, *stops)))
+    assert store.finish(claim, TextForm(text=text, pieces=pieces))
+    return added
+
+
+def error_of(response: httpx.Response) -> tuple[int, str]:
+    """The status and the code of a response in the form that every failure has."""
+    error = response.json()["error"]
+    assert set(error) == {"code", "message", "request_id", "retryable", "details"}
+    assert isinstance(error["details"], dict)
+    assert error["request_id"] == response.headers["x-engine-request-id"]
+    assert response.headers["x-request-id"]
+    return response.status_code, error["code"]
+
+
+def refused(response: httpx.Response, pointer: str | None = None) -> None:
+    """Check that a request was refused for what it says, at that place of it."""
+    assert error_of(response) == (400, "invalid_request")
+    assert response.json()["error"]["retryable"] is False
+    if pointer is not None:
+        assert response.json()["error"]["details"]["pointer"] == pointer
+
+
+def unavailable(response: httpx.Response, reason: str, *, retryable: bool) -> None:
+    """Check that no answer could be given for a reason, and that the header says when to ask."""
+    assert error_of(response) == (503, "temporarily_unavailable")
+    error = response.json()["error"]
+    assert (error["details"]["reason"], error["retryable"]) == (reason, retryable)
+    later = error["details"].get("retry_after_seconds")
+    assert response.headers.get("retry-after") == (None if later is None else str(later))
 
 
 def path_of(collection: str, verb: str = ":answer", namespace: str = "acme") -> str:
@@ -153,6 +246,18 @@ def world(
     app = ServiceApp(made, settings, work=False)
     with running(app) as url:
         yield World(url=url, engine=made, space=space, model=model, app=app, keys=_keys(made))
+    made.close()
+
+
+@contextmanager
+def again(w: World, **engine: Any) -> Iterator[World]:
+    """Another service over the files of a running one, without its model."""
+    given = {"ingestion": in_this_process, "vision": Seeing(), **engine}
+    made = Collections(w.engine._path, **given)
+    app = ServiceApp(made, w.app.service.settings, work=False)
+    space = made.namespace(w.space.id)
+    with running(app) as url:
+        yield World(url=url, engine=made, space=space, model=Scripted(), app=app, keys=w.keys)
     made.close()
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from harness_core.collections.ingestion.processing import in_a_process, in_this_process
     from harness_core.collections.keys import Key, KeyGrant, Keys, NewKey
     from harness_core.collections.postgres.store import PostgresStore
+    from harness_core.collections.questions import QuestionCutWarning
+    from harness_core.collections.searching import RewriteFailedWarning
     from harness_core.collections.service import Collections, Namespace
     from harness_core.collections.store import Event, FileInfo, Ranker, Store
 
@@ -43,6 +45,8 @@ _HOMES = {
     "ingestion.processing": ("in_a_process", "in_this_process"),
     "keys": ("Key", "KeyGrant", "Keys", "NewKey"),
     "collection": ("Collection",),
+    "questions": ("QuestionCutWarning",),
+    "searching": ("RewriteFailedWarning",),
     "service": ("Collections", "Namespace"),
     "postgres.store": ("PostgresStore",),
     "store": ("Event", "FileInfo", "Ranker", "Store"),
@@ -52,9 +56,10 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "AnswerCache", "AnswerRequest", "AnswerResult", "Budgets", "Collection", "CollectionFault",
     "Collections", "EFFORTS", "Event", "FileInfo", "HIGH", "Key", "KeyGrant", "Keys", "Limits",
-    "MEDIUM", "Namespace", "NewKey", "Plan", "PostgresStore", "QueryImage", "Ranker",
-    "ReadSpansRequest", "ReadSpansResult", "SKIM", "SearchRequest", "SearchResult", "Source",
-    "Span", "Store", "Turn", "in_a_process", "in_this_process", "new_request_id",
+    "MEDIUM", "Namespace", "NewKey", "Plan", "PostgresStore", "QueryImage",
+    "QuestionCutWarning", "Ranker", "ReadSpansRequest", "ReadSpansResult", "RewriteFailedWarning",
+    "SKIM", "SearchRequest", "SearchResult", "Source", "Span", "Store", "Turn",
+    "in_a_process", "in_this_process", "new_request_id",
 ]  # fmt: skip
 
 

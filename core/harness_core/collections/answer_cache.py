@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from harness_core.calls.trace import Trace
-from harness_core.collections.answering import Outcome
+from harness_core.collections.outcomes import Outcome
 from harness_core.errors import BadSettingError
 from harness_core.flows.ask import work
 from harness_core.flows.types import Flow
@@ -17,7 +17,8 @@ class AnswerCache:
     """The last ``entries`` whole answers, in memory; safe for several threads.
 
     An answer is found again by the same caller alone, for the same request under the same plan and
-    models, over the same files at the same state of the index. What was partial is not kept.
+    models, over the same files at the same state of the index. What was partial is not kept. An
+    answer takes some 3 kB for each of its sources.
 
     Raises:
         BadSettingError: fewer than one entry.

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
 
 from harness_core.answer import Answer
 from harness_core.calls.trace import Trace
@@ -18,15 +17,10 @@ from harness_core.collections.images import DESCRIPTION_CHARS, Picture
 from harness_core.collections.languages import not_found
 from harness_core.collections.markers import Marked, marked, without_markers
 from harness_core.collections.matches import with_matches
-from harness_core.collections.questions import QuestionCutWarning, fitted
+from harness_core.collections.outcomes import Outcome, notes_of, reasons_of
+from harness_core.collections.questions import fitted
 from harness_core.collections.retrieval import Found
-from harness_core.collections.searching import (
-    WORDS_ALONE,
-    RewriteFailedWarning,
-    Search,
-    lines_of,
-    searched,
-)
+from harness_core.collections.searching import Search, lines_of, searched
 from harness_core.errors import HarnessWarning
 from harness_core.flows.ask import ask, work
 from harness_core.flows.types import Flow
@@ -36,7 +30,7 @@ Retrieve = Callable[[Search], list[Found]]
 """What is read for a search: the collection's, already bound to what the request may see."""
 
 
-def _anew(flow: Flow["Outcome"]) -> Flow["Outcome"]:
+def _anew(flow: Flow[Outcome]) -> Flow[Outcome]:
     return flow
 
 
@@ -60,9 +54,9 @@ class Pass:
     vision: Client | None = None
     embedder: Client | None = None
     matches: bool = False
-    remember: Callable[[Flow["Outcome"]], Flow["Outcome"]] = _anew
+    remember: Callable[[Flow[Outcome]], Flow[Outcome]] = _anew
 
-    def flow(self) -> Flow["Outcome"]:
+    def flow(self) -> Flow[Outcome]:
         """Describe the image, find what to read, read it, cite.
 
         Raises:
@@ -70,7 +64,7 @@ class Pass:
         """
         return self.remember(self._answered())
 
-    def _answered(self) -> Flow["Outcome"]:
+    def _answered(self) -> Flow[Outcome]:
         described = yield from self._described()
         conversation, dropped = conversation_of(self.request.history)
         query: str = yield from work(lambda: self._question(conversation))
@@ -119,20 +113,6 @@ class Pass:
         return (yield from continued(read, self.plan.continuations, self.deadline))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The answer of a pass before it is projected to one of the ``sources`` modes."""
-
-    text: str
-    sources: tuple[Source, ...]
-    found: bool
-    reasons: tuple[str, ...]
-    notes: Mapping[str, Any]
-    described: str | None
-    warnings: tuple[tuple[str, str], ...] = ()
-    cached: bool = False
-
-
 def concluded(
     ran: Pass, labels: Mapping[int, Found], answer: Answer | None, described: str | None
 ) -> Outcome:
@@ -146,15 +126,10 @@ def concluded(
         text = cites.text
     ran.trace.note(
         "answer.cite", cited=len(cites.order), unknown=cites.unknown, repaired=cites.repaired,
-        uncited=cites.uncited,
+        uncited=cites.uncited, links_removed=cites.removed,
     )  # fmt: skip
-    shown = _shown(labels, answer)
     grades = {} if answer is None else _grades(ran.plan, answer)
-    ranked = sorted(
-        (one for one in shown if one not in cites.order),
-        key=lambda one: (-grades.get(one, labels[one].score), *labels[one].place),
-    )
-    order = (*cites.order, *ranked)
+    order = (*cites.order, *_uncited(labels, answer, cites.order, grades))
     sources = [
         source_of(number, labels[one], grades.get(one), cited=one in cites.order)
         for number, one in enumerate(order, 1)
@@ -166,8 +141,8 @@ def concluded(
         text=text,
         sources=tuple(sources),
         found=answer is not None and answer.found,
-        reasons=_reasons(ran, answer, cites),
-        notes=_notes(answer, cites),
+        reasons=reasons_of(answer, cites, ran.deadline, ran.heard),
+        notes=notes_of(answer, cites),
         described=described,
         warnings=tuple((type(one).__name__, str(one)) for one in ran.heard),
     )
@@ -199,10 +174,18 @@ def _with_image(conversation: str | None, described: str) -> str:
     return said if conversation is None else f"{conversation}\n{said}"
 
 
-def _shown(labels: Mapping[int, Found], answer: Answer | None) -> list[int]:
-    """What was in the answering prompt; where there was none, what was retrieved."""
+def _uncited(
+    labels: Mapping[int, Found],
+    answer: Answer | None,
+    cited: Sequence[int],
+    grades: Mapping[int, float],
+) -> list[int]:
+    """The rest of what was in the answering prompt (where there was none, retrieved), by score."""
     used = [] if answer is None else [one for one in answer.chunks_used if one in labels]
-    return used or list(labels)
+    return sorted(
+        (one for one in used or labels if one not in cited),
+        key=lambda one: (-grades.get(one, labels[one].score), *labels[one].place),
+    )
 
 
 def _grades(plan: Plan, answer: Answer) -> dict[int, float]:
@@ -214,43 +197,3 @@ def _grades(plan: Plan, answer: Answer) -> dict[int, float]:
         for row in answer.evidence
         if row.chunk_id is not None and row.score is not None
     }
-
-
-_WHY: Mapping[str, tuple[str, ...]] = {
-    "budget": ("stop_reason",),
-    "rerank": ("degraded_to_bm25", "scoring_failures", "unscorable"),
-    "truncated": ("truncated_calls",),
-    "dropped": ("dropped_chunks",),
-    "unverified": ("unverified_evidence",),
-}
-
-
-_WARNED: Final[Mapping[str, tuple[type[HarnessWarning], ...]]] = {
-    "question_cut": (QuestionCutWarning,),
-    "rewrite": (RewriteFailedWarning,),
-    "embedder": WORDS_ALONE,
-}
-
-
-def _reasons(ran: Pass, answer: Answer | None, cites: Marked) -> tuple[str, ...]:
-    """Why the answer is partial, in the words of the header."""
-    partial = answer is not None and answer.partial
-    notes = answer.notes if answer is not None and partial else {}
-    said = [word for word, names in _WHY.items() if any(notes.get(name) for name in names)]
-    said += ["deadline"] if ran.deadline.passed else []
-    said += [
-        word for word, kinds in _WARNED.items() if any(isinstance(w, kinds) for w in ran.heard)
-    ]
-    said += ["cited_unknown"] if cites.unknown else []
-    return tuple(said or (["other"] if partial and not notes.get("cited_unknown") else []))
-
-
-def _notes(answer: Answer | None, cites: Marked) -> dict[str, Any]:
-    counted = {
-        "cited_unknown": cites.unknown,
-        "links_removed": cites.removed,
-        "citations_repaired": cites.repaired,
-        "uncited_sentences": cites.uncited,
-    }
-    notes = {} if answer is None else {k: v for k, v in answer.notes.items() if k not in counted}
-    return notes | {name: value for name, value in counted.items() if value}

@@ -13,7 +13,7 @@ from harness_core.calls.trace import Trace
 from harness_core.client import Client
 from harness_core.collections.access import check_principals, check_state
 from harness_core.collections.answer_cache import AnswerCache, remembered
-from harness_core.collections.answering import Outcome, Pass
+from harness_core.collections.answering import Pass
 from harness_core.collections.contract import (
     CONTRACT,
     AnswerRequest,
@@ -32,6 +32,7 @@ from harness_core.collections.images import Picture, picture_of
 from harness_core.collections.ingestion.limits import Limits
 from harness_core.collections.ingestion.processing import Ingestion
 from harness_core.collections.markers import without_markers
+from harness_core.collections.outcomes import Outcome
 from harness_core.collections.retrieval import Found, Scope, retrieved
 from harness_core.collections.searching import Search, embedder_for
 from harness_core.collections.store import Ranker, Store
@@ -45,7 +46,7 @@ class Engine:
 
     store: Store
     ranker: Ranker
-    client: Client | None
+    client: Client
     vision: Client | None
     budgets: Budgets
     efforts: Mapping[str, Plan]
@@ -61,21 +62,14 @@ class Engine:
             self.secrets["labels"] = self.store.secret("labels")
         return self.secrets["labels"]
 
-    def sender(self) -> Client:
-        """The client that answers."""
-        if self.client is not None:
-            return self.client
-        from harness_core.clients.openai import OpenAIClient
-
-        return OpenAIClient()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a checked request may read, and the image beside it."""
+    """What a checked request may read, the image beside it, and what its labels are drawn from."""
 
     scope: Scope
     picture: Picture | None
+    secret: bytes
 
 
 def checked(engine: Engine, collection_id: str, asked: AnswerRequest) -> Terms:
@@ -94,7 +88,8 @@ def checked(engine: Engine, collection_id: str, asked: AnswerRequest) -> Terms:
         check_principals(snapshot.info.access_control, asked.principals)
         node = compile_filter(asked.filter, snapshot.info.metadata_fields)
         check_state(snapshot.counts())
-    return Terms(scope=Scope(node=node, principals=asked.principals), picture=picture)
+    scope = Scope(node=node, principals=asked.principals)
+    return Terms(scope=scope, picture=picture, secret=engine.secret())
 
 
 @contextmanager
@@ -107,21 +102,21 @@ def begun(
     *,
     matches: bool = False,
     caller: str = "",
+    waited: float = 0.0,
 ) -> Iterator[Pass]:
     """A pass that begins now; what ends it is raised as the wire knows it."""
     plan, picture = engine.efforts[asked.effort], terms.picture
-    deadline = engine.budgets.deadline(image=picture is not None)
+    deadline = engine.budgets.deadline(image=picture is not None, waited=waited)
     embeds = engine.embedder is not None
     account = trace or Trace(plan.governor(embeds=embeds), meta={"collection": collection_id})
     with recording_warnings(raised=False) as heard, on_the_wire(account):
-        sender = engine.sender()
 
         def retrieve(search: Search) -> list[Found]:
             with engine.store.snapshot(collection_id) as snapshot:
                 return retrieved(snapshot, engine.ranker, terms.scope, search, plan)
 
         def remember(flow: Flow[Outcome]) -> Flow[Outcome]:
-            if engine.answer_cache is None or isinstance(sender, ReplayClient):
+            if engine.answer_cache is None or isinstance(engine.client, ReplayClient):
                 return flow
             key = partial(_key, engine, collection_id, asked, terms, [caller, matches])
             return remembered(flow, engine.answer_cache, key, account)
@@ -129,25 +124,25 @@ def begun(
         yield Pass(
             request=asked,
             plan=plan,
-            client=_timed(sender, deadline, engine),
+            client=_timed(deadline, engine),
             trace=account,
             deadline=deadline,
             retrieve=retrieve,
-            secret=engine.secret(),
+            secret=terms.secret,
             heard=heard,
             picture=picture,
             vision=engine.vision,
-            embedder=embedder_for(sender, engine.embedder),
+            embedder=embedder_for(engine.client, engine.embedder),
             matches=matches,
             remember=remember,
         )
 
 
-def _timed(client: Client, deadline: Deadline, engine: Engine) -> Client:
+def _timed(deadline: Deadline, engine: Engine) -> Client:
     """The client under the deadline; a replay sends nothing that could take long."""
-    if isinstance(client, ReplayClient):
-        return client
-    return TimedClient(client, deadline, engine.vision, engine.embedder)
+    if isinstance(engine.client, ReplayClient):
+        return engine.client
+    return TimedClient(engine.client, deadline, engine.vision, engine.embedder)
 
 
 def _key(
@@ -160,7 +155,7 @@ def _key(
     models = [
         one is not None
         and [one.model, one.embedding_model, one.api, one.base_url, one.identity, one.extra_body]
-        for one in (engine.sender(), engine.vision, engine.embedder)
+        for one in (engine.client, engine.vision, engine.embedder)
     ]
     about = asked.model_dump(mode="json", exclude={"sources", "principals", "query_image"})
     image = picture and hashlib.sha256(picture.data).hexdigest()

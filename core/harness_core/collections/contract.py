@@ -270,7 +270,7 @@ class AnswerResult(_Told):
 
     ``found``, ``partial``, ``partial_reasons``, ``notes``, ``warnings`` and ``trace`` never go over
     the wire; ``partial_reasons`` are the words of the header ``x-answer-partial``, ``warnings`` the
-    class and the text of what was warned about.
+    class and the text of what was warned about. As a string, as in a prompt, it is its answer.
     """
 
     request_id: str
@@ -285,6 +285,9 @@ class AnswerResult(_Told):
     notes: Annotated[dict[str, Any], Field(exclude=True)] = {}
     warnings: Annotated[list[tuple[str, str]], Field(exclude=True)] = []
     trace: Annotated[Any, Field(exclude=True, repr=False)] = None
+
+    def __str__(self) -> str:
+        return self.answer
 
     def wire(self) -> dict[str, Any]:
         """The JSON members of the contract; ``image_description`` is said also when null."""

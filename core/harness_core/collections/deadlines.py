@@ -31,10 +31,10 @@ class Budgets:
     margin: float = 1.0
     clock: Callable[[], float] = time.monotonic
 
-    def deadline(self, *, image: bool) -> "Deadline":
-        """The deadline of a run that begins now."""
+    def deadline(self, *, image: bool, waited: float = 0.0) -> "Deadline":
+        """The deadline of a run that begins now, and was asked for ``waited`` seconds ago."""
         whole = self.answer + (self.image if image else 0.0)
-        return Deadline(self, self.clock() + whole)
+        return Deadline(self, self.clock() + whole - waited)
 
 
 @dataclass(slots=True, eq=False)

@@ -90,18 +90,29 @@ class Keys:
         Raises:
             InvalidRequestError: an unknown kind or action, or a scoped key without a grant.
         """
-        listed = tuple(grants)
+        row, made = self._made(kind, tuple(grants), expires_us)
+        self._store.add_key(row)
+        return made
+
+    def create_first(self) -> NewKey | None:
+        """A cluster key where there is no key at all; None where there is one already."""
+        row, made = self._made("cluster", (), None)
+        return made if self._store.add_key(row, first=True) else None
+
+    def _made(
+        self, kind: Kind, listed: tuple[KeyGrant, ...], expires_us: int | None
+    ) -> tuple[dict[str, Any], NewKey]:
         sound = all(set(grant.actions) <= set(ACTIONS) and grant.actions for grant in listed)
         if kind not in ("cluster", "scoped") or not sound or (kind == "scoped") != bool(listed):
             raise InvalidRequestError("a key is cluster, or scoped with its grants", "/grants")
         key_id = "".join(secrets.choice("0123456789abcdefghijklmnopqrstuvwxyz") for _ in range(10))
         secret = secrets.token_urlsafe(32)
-        self._store.add_key({
+        row = {
             "id": key_id, "kind": kind, "mac": self._mac(secret.encode()),
             "grants": [asdict(grant) for grant in listed], "created_us": now_us(),
             "expires_us": expires_us,
-        })  # fmt: skip
-        return NewKey(id=key_id, secret=f"gek_{key_id}_{secret}")
+        }  # fmt: skip
+        return row, NewKey(id=key_id, secret=f"gek_{key_id}_{secret}")
 
     def check(self, token: str) -> Key:
         """The live key of that token.

@@ -19,6 +19,7 @@ FIELD_CHARS: Final = 128
 GRANTS: Final = 10_000
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")  # after an even number of backslashes
 _ENCODED = re.compile(r"%(?:2f|5c|2e|00)", re.IGNORECASE)
 
 
@@ -86,7 +87,7 @@ def checked_metadata(metadata: Mapping[Any, Any] | None) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError):
         raise InvalidRequestError("metadata is JSON data", "/metadata") from None
     names_ok = all(isinstance(name, str) for name in plain) and len(plain) <= METADATA_NAMES
-    if len(written) > METADATA_BYTES or not names_ok or b"\\u0000" in written:
+    if len(written) > METADATA_BYTES or not names_ok or _NUL.search(written):
         raise InvalidRequestError(
             f"metadata has at most {METADATA_NAMES} names and {METADATA_BYTES} bytes, and no NUL",
             "/metadata",

@@ -12,12 +12,17 @@ _FIELDS: Final = [("chunk", "<i8"), ("times", "<i4"), ("length", "<i4")]
 PLACE_BYTES: Final = _PLACE.size
 
 
+def place(chunk: int, times: int, length: int) -> bytes:
+    """That a word is so many times in a piece of so many words."""
+    return _PLACE.pack(chunk, times, length)
+
+
 def packed(chunks: Sequence[int], words: Sequence[Sequence[str]]) -> dict[str, bytes]:
     """By word, its places in the pieces ``chunks`` with those ``words``; they can be joined."""
     found: dict[str, bytearray] = defaultdict(bytearray)
     for chunk, tokens in zip(chunks, words, strict=True):
         for word, times in Counter(tokens).items():
-            found[word] += _PLACE.pack(chunk, times, len(tokens))
+            found[word] += place(chunk, times, len(tokens))
     return {word: bytes(places) for word, places in found.items()}
 
 

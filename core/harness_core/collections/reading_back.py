@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from harness_core.collections.access import may_read
+from harness_core.collections.access import readable_text
 from harness_core.collections.contract import AskedSpan, Span, SpanPart
 from harness_core.collections.filters.nodes import Every
 from harness_core.collections.ids import is_id
@@ -45,9 +45,8 @@ def _fitting(parts: Iterable[SpanPart]) -> Iterator[SpanPart]:
 
 def visible_text(snapshot: Snapshot, file_id: str, principals: Sequence[str] | None) -> str | None:
     """The text of a file that may be read; None for one that is absent or may not."""
-    file = snapshot.file(file_id) if is_id(file_id) else None
-    allowed = may_read(file, _EVERYTHING, principals)
-    return snapshot.text(file_id) if allowed else None
+    known = is_id(file_id)
+    return readable_text(snapshot, file_id, _EVERYTHING, principals) if known else None
 
 
 def _part(snapshot: Snapshot, asked: AskedSpan, principals: Sequence[str] | None) -> SpanPart:

@@ -1,7 +1,7 @@
 """What is read for a question: ranked inside the visible files, fused, then chosen."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -9,7 +9,7 @@ from harness_core.collections.access import check_fence, check_state
 from harness_core.collections.efforts import Plan
 from harness_core.collections.filters import Node
 from harness_core.collections.searching import Search
-from harness_core.collections.store import FileSet, Passage, Piece, Ranker, Snapshot
+from harness_core.collections.store import FileSet, Passage, Piece, Ranked, Ranker, Snapshot
 from harness_core.models.tokenizers import count_tokens
 from harness_core.ranking.selection import select
 
@@ -42,8 +42,8 @@ def found(
 ) -> list[Found]:
     """The best passages for a search."""
     files = _readable(snapshot, scope)
-    best = _fused(snapshot, _rankings(snapshot, ranker, files, search, limit))[:limit]
-    return _fenced(snapshot, best, scope)
+    best = list(_fused(_rankings(snapshot, ranker, files, search, limit)).items())[:limit]
+    return _fenced(snapshot, _read(snapshot, dict(best)), scope)
 
 
 def retrieved(
@@ -57,9 +57,8 @@ def retrieved(
     """
     files = _readable(snapshot, scope)
     if _is_little(files, plan):
-        every = snapshot.pieces(files)
         rankings = _rankings(snapshot, ranker, files, search, files.pieces)
-        chosen = _fused(snapshot, [list(dict.fromkeys(one + every)) for one in rankings])
+        chosen = _read(snapshot, _fused(rankings, snapshot.pieces(files)))
     else:
         chosen = _chosen(snapshot, ranker, files, search, plan)
     return _fenced(snapshot, list(_within(plan.input_tokens, chosen)), scope)
@@ -84,7 +83,7 @@ def _fenced(snapshot: Snapshot, chosen: list[Found], scope: Scope) -> list[Found
 
 def _rankings(
     snapshot: Snapshot, ranker: Ranker, files: FileSet, search: Search, limit: int
-) -> list[list[int]]:
+) -> list[list[Ranked]]:
     """For each line, the best pieces by its words, and by its vector where it has one."""
     if not files.ids:
         return []
@@ -93,17 +92,27 @@ def _rankings(
         ranked.append(ranker.rank(snapshot, files, line, limit))
         if vector is not None:
             ranked.append(snapshot.nearest(files, vector, limit))
-    return [[one.chunk for one in ranking] for ranking in ranked]
+    return ranked
 
 
-def _fused(snapshot: Snapshot, rankings: Sequence[Sequence[int]]) -> list[Found]:
-    """Reciprocal ranks, added up over the rankings: they tell nothing of what was not ranked."""
+def _fused(rankings: Sequence[Sequence[Ranked]], every: Sequence[int] = ()) -> dict[int, float]:
+    """Reciprocal ranks by piece, added up over the rankings, best first.
+
+    They tell nothing of what was not ranked. Each ranking goes on with the pieces of ``every``
+    that it left out.
+    """
     totals: dict[int, float] = defaultdict(float)
     for ranking in rankings:
-        for rank, chunk in enumerate(ranking, 1):
+        whole = dict.fromkeys((*(one.chunk for one in ranking), *every))
+        for rank, chunk in enumerate(whole, 1):
             totals[chunk] += (_K + 1) / (_K + rank)
-    passages = snapshot.passages(list(totals))
-    each = [Found(passage=p, score=round(totals[p.chunk] / len(rankings), 6)) for p in passages]
+    scores = {chunk: round(total / len(rankings), 6) for chunk, total in totals.items()}
+    return dict(sorted(scores.items(), key=lambda one: -one[1]))
+
+
+def _read(snapshot: Snapshot, scores: Mapping[int, float]) -> list[Found]:
+    """The pieces with their texts: read late, for each costs its way through a file's text."""
+    each = [Found(passage=p, score=scores[p.chunk]) for p in snapshot.passages(list(scores))]
     return sorted(each, key=lambda one: (-one.score, *one.place))
 
 
@@ -114,22 +123,28 @@ def _chosen(
     snapshot: Snapshot, ranker: Ranker, files: FileSet, search: Search, plan: Plan
 ) -> list[Found]:
     """The best pieces, unlike each other, no more than a few of one file, with their neighbours."""
-    limit = max(plan.candidates, plan.taken)
+    limit = most = max(plan.candidates, plan.taken)
+    enough = min(plan.taken, plan.per_file * len(files.ids))
     while True:
         rankings = _rankings(snapshot, ranker, files, search, limit)
-        kept = list(_capped(_fused(snapshot, rankings), plan.per_file))
-        if len(kept) >= plan.taken or all(len(one) < limit for one in rankings):
+        kept = _capped(rankings, plan.per_file)
+        if len(kept) >= enough or all(len(one) < limit for one in rankings):
             break
         limit *= 4
-    return _with_neighbours(snapshot, _unlike(snapshot, kept, search, plan), plan)
+    ranked = _read(snapshot, dict(list(kept.items())[:most]))
+    return _with_neighbours(snapshot, _unlike(snapshot, ranked, search, plan), plan)
 
 
-def _capped(ranked: Iterable[Found], per_file: int) -> Iterator[Found]:
-    taken: Counter[str] = Counter()
-    for one in ranked:
-        taken[one.passage.file_id] += 1
-        if taken[one.passage.file_id] <= per_file:
-            yield one
+def _capped(rankings: Sequence[Sequence[Ranked]], per_file: int) -> dict[int, float]:
+    """The pieces by score, best first, no more than so many of one file."""
+    file_of = {one.chunk: one.file for ranking in rankings for one in ranking}
+    taken: Counter[int] = Counter()
+    kept = {}
+    for chunk, score in _fused(rankings).items():
+        taken[file_of[chunk]] += 1
+        if taken[file_of[chunk]] <= per_file:
+            kept[chunk] = score
+    return kept
 
 
 def _unlike(snapshot: Snapshot, ranked: list[Found], search: Search, plan: Plan) -> list[Found]:

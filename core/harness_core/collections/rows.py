@@ -12,6 +12,7 @@ from harness_core.collections.store import (
     NamespaceInfo,
     Passage,
     Piece,
+    TextForm,
 )
 from harness_core.collections.times import shown
 
@@ -22,6 +23,8 @@ GIVEN_UP: Final = {
 }  # fmt: skip
 
 REPLIES_KEPT_US: Final = 86_400_000_000
+EVENTS_KEPT: Final = 100_000
+"""An event is kept until its store has numbered so many more."""
 
 
 class Row(Protocol):
@@ -85,6 +88,21 @@ def as_piece(row: Row) -> Piece:
         last_page=row["last_page"],
         section=row["section"],
     )
+
+
+def about(row: Row | None) -> dict[str, Any]:
+    """What an event says of the row of ``file`` that it is about."""
+    return {} if row is None else {"file_id": row["fid"], "path": row["path"]}
+
+
+def forgotten(seq: int) -> int:
+    """The newest event that need not be kept once the event ``seq`` is."""
+    return seq - EVENTS_KEPT
+
+
+def noted(form: TextForm) -> dict[str, Any]:
+    """What an event says of the text form of a file."""
+    return {"notes": dict(form.notes)} if form.notes else {}
 
 
 def as_event(row: Row) -> Event:

@@ -20,17 +20,9 @@ from harness_core.collections.ingestion.processing import (
     process_next,
 )
 from harness_core.collections.keys import Keys, pepper_beside
-from harness_core.collections.names import (
-    checked_fields,
-    checked_name,
-)
+from harness_core.collections.names import checked_fields, checked_name
 from harness_core.collections.opening import is_database, store_at
-from harness_core.collections.store import (
-    Access,
-    NamespaceInfo,
-    Ranker,
-    Store,
-)
+from harness_core.collections.store import Access, NamespaceInfo, Ranker, Store
 from harness_core.errors import BadSettingError, HarnessError
 
 
@@ -77,7 +69,7 @@ class Collections:
         self._engine = Engine(
             store=store,
             ranker=ranker or store.ranker,
-            client=client,
+            client=_openai() if client is None else client,
             vision=vision,
             budgets=budgets or Budgets(),
             efforts=efforts or EFFORTS,
@@ -106,10 +98,14 @@ class Collections:
 
     @property
     def keys(self) -> Keys:
-        """The keys of this store."""
+        """The keys of this store.
+
+        Raises:
+            BadSettingError: there is no pepper, and no file to keep one beside.
+        """
         if self._pepper is None:
             if is_database(self._path) or not isinstance(self._path, (str, os.PathLike)):
-                raise InvalidRequestError("a store without a file asks for a pepper")
+                raise BadSettingError("a store without a file asks for a pepper")
             self._pepper = pepper_beside(self._path)
         return Keys(self.store, self._pepper)
 
@@ -156,11 +152,17 @@ class Collections:
 
     def ready(self) -> dict[str, bool]:
         """What works, by name: the store, and whether the model could be asked (not that it is)."""
-        return {"store": _works(self.store.check), "model": _works(self._engine.sender().check)}
+        return {"store": _works(self.store.check), "model": _works(self._engine.client.check)}
 
     def close(self) -> None:
         """Close the store."""
         self.store.close()
+
+
+def _openai() -> Client:
+    from harness_core.clients.openai import OpenAIClient
+
+    return OpenAIClient()
 
 
 def _works(check: Callable[[], None]) -> bool:

@@ -283,7 +283,12 @@ class Store(Protocol):
     def secret(self, name: str) -> bytes:
         """A random secret of this store, made at its first use."""
 
-    def add_key(self, row: Mapping[str, Any]) -> None: ...
+    def add_key(self, row: Mapping[str, Any], *, first: bool = False) -> bool:
+        """Keep a key: id, kind, mac, grants (JSON data), created_us, expires_us.
+
+        With ``first`` it is kept only where there is no key at all, in one step. Whether it was.
+        """
+
     def key(self, key_id: str) -> Mapping[str, Any] | None: ...
     def keys(self, after: str = "", limit: int | None = None) -> list[Mapping[str, Any]]:
         """Keys, oldest first, from after the key of the id ``after`` on."""

@@ -31,12 +31,12 @@ async def answer(call: Call) -> Response:
     settings = call.service.settings
     caller = "" if call.key is None else call.key.id
     result = await in_turn(
-        partial(
-            call.collection.aanswer,
+        lambda waited: call.collection.aanswer(
             asked,
             request_id=call.request_id,
             matches=settings.matches,
             caller=caller,
+            waited=waited,
         ),
         slots=call.service.slots,
         seconds=settings.image_seconds if image else settings.answer_seconds,
@@ -71,7 +71,7 @@ async def _looked_up(call: Call, look_up: Callable[..., T]) -> T:
     settings = call.service.settings
     work = partial(look_up, request_id=call.request_id)
     return await bounded(
-        partial(run_sync, work, abandon_on_cancel=True),
+        partial(run_sync, work, limiter=call.service.lookups),
         seconds=settings.answer_seconds,
         receive=call.request.receive,
         clock=settings.clock,

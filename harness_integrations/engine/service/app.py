@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from anyio.to_thread import run_sync
@@ -20,6 +20,9 @@ from harness_integrations.engine.service.settings import ServiceSettings
 if TYPE_CHECKING:
     from harness_core.collections import Collections
 
+WRITERS: Final = 8
+"""Changes of the store that are under way at once; each may hold a whole file in memory."""
+
 
 class ServiceApp:
     """The service over ``engine`` as an ASGI application; ``engine`` stays the caller's to close.
@@ -32,8 +35,13 @@ class ServiceApp:
         self, engine: "Collections", settings: ServiceSettings | None = None, *, work: bool = True
     ) -> None:
         given = settings or ServiceSettings()
-        slots = Slots(given.running, given.waiting)
-        self.service = Service(engine=engine, settings=given, slots=slots)
+        self.service = Service(
+            engine=engine,
+            settings=given,
+            slots=Slots(given.running, given.waiting),
+            writes=anyio.CapacityLimiter(WRITERS),
+            lookups=anyio.CapacityLimiter(given.running),
+        )
         self._work = work
         routes = [
             Route(path, Resource(self.service, operations, verbs=path == COLLECTION))

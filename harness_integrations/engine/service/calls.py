@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
+from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -33,11 +34,17 @@ def _nothing() -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Service:
-    """What all requests share. ``wake`` tells the worker that a file was added."""
+    """What all requests share. ``wake`` tells the worker that a file was added.
+
+    ``writes`` and ``lookups`` are the threads of what may take long: whoever waits for the one
+    writer, or for an embedder, takes none of those that all requests need.
+    """
 
     engine: "Collections"
     settings: ServiceSettings
     slots: Slots
+    writes: CapacityLimiter
+    lookups: CapacityLimiter
     stopping: bool = False
     wake: Callable[[], None] = _nothing
 
@@ -87,14 +94,19 @@ class Call:
         """
 
         async def done() -> Response:
-            value = await run_sync(change)
+            value = await self.written(change)
             return Response(status_code=204) if value is None else reply(value, status)
 
         return await self.done_once(done)
 
     async def done_once(self, work: Callable[[], Awaitable[Response]]) -> Response:
         """What ``work`` replies, as ``write`` does it."""
-        return await (work() if self.once is None else self.once.reply(self.engine.store, work))
+        once = self.once
+        return await (work() if once is None else once.reply(self.engine.store, work, self.written))
+
+    async def written(self, change: Callable[[], T]) -> T:
+        """What a change of the store gives, made in a thread."""
+        return await run_sync(change, limiter=self.service.writes)
 
     def identify(self) -> None:
         """Take the key of the request; again where a reply outlives what the key was.

@@ -52,8 +52,12 @@ class Envelope:
             sending.status = sending.status or 499
         except Exception as error:  # the one place where a bug becomes a response
             fault = _as_fault(error)
-            if fault.status == CollectionFault.status:
+            if fault.status == CollectionFault.status or fault is not error:
                 log.exception("request %s failed", sending.request_id)
+            elif isinstance(fault.__cause__, Exception):  # what it says may hold a secret
+                log.warning(
+                    "request %s: %s (%s)", sending.request_id, fault, type(fault.__cause__).__name__
+                )
             if not sending.status:
                 await error_response(fault, sending.request_id)(scope, receive, sending)
         finally:

@@ -47,7 +47,7 @@ async def _fetched(call: Call, asked: NewFile, uri: str) -> Response:
             seconds=settings.sources.seconds, receive=call.request.receive, clock=settings.clock,
         )  # fmt: skip
         add = _adding(call, asked, kept, asked.content_type or kind)
-        return reply(await run_sync(add), 202)
+        return reply(await call.written(add), 202)
 
 
 def _adding(call: Call, asked: NewFile, content: Content, kind: str | None) -> Callable[[], Any]:

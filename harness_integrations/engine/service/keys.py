@@ -30,7 +30,7 @@ async def create_key(call: Call) -> Response:
         grants = [_grant(call, one) for one in asked.grants]
         return call.engine.keys.create(asked.kind, grants, expires_us=_moment(asked.expires_at))
 
-    made = await run_sync(create)
+    made = await call.written(create)
     return reply({"id": made.id, "secret": made.secret, "kind": asked.kind}, 201)
 
 
@@ -62,5 +62,5 @@ async def list_keys(call: Call) -> Response:
 
 async def revoke_key(call: Call) -> Response:
     """Revoke a key at once."""
-    await run_sync(partial(call.engine.keys.revoke, call.request.path_params["key"]))
+    await call.written(partial(call.engine.keys.revoke, call.request.path_params["key"]))
     return Response(status_code=204)

@@ -73,10 +73,10 @@ async def open_link(call: Call) -> Response:
         "content-disposition": 'attachment; filename="span.txt"',
         "content-security-policy": "default-src 'none'; sandbox",
     }
-    return Response(text.encode(), media_type="text/plain", headers=headers)
+    return Response(text, media_type="text/plain", headers=headers)
 
 
-def _text(call: Call, token: str) -> str:
+def _text(call: Call, token: str) -> bytes:
     store = call.engine.store
     secret = store.secret(_NAME)
     opens = _checked(secret, token)
@@ -94,7 +94,7 @@ def _text(call: Call, token: str) -> str:
         raise NotFoundError(ABSENT) from None
     if part.text is None:
         raise NotFoundError(ABSENT)
-    return part.text
+    return part.text.encode()
 
 
 def _digest(secret: bytes, principal: str) -> str:

@@ -1,20 +1,22 @@
 """Writes that are done once: a request sent again with its key is told what it was told before."""
 
 import hashlib
+import logging
 import re
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
-from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message
 
-from harness_core.collections.faults import InvalidRequestError
+from harness_core.collections.faults import InvalidRequestError, TemporarilyUnavailableError
 
 if TYPE_CHECKING:
     from harness_core.collections.store import Store
+
+log = logging.getLogger("harness_integrations.engine")
 
 HEADER: Final = "idempotency-key"
 REPLAYED: Final = "idempotency-replayed"
@@ -40,14 +42,22 @@ class Once:
         self._said.update(message.get("body", b""))
         return message
 
-    async def reply(self, store: "Store", work: Callable[[], Awaitable[Response]]) -> Response:
+    async def reply(
+        self,
+        store: "Store",
+        work: Callable[[], Awaitable[Response]],
+        written: Callable[[Callable[[], Any]], Awaitable[Any]],
+    ) -> Response:
         """What ``work`` replies, or what it replied to this request before; a failure is not kept.
+
+        ``written`` makes a change of the store.
 
         Raises:
             IdempotencyConflictError: the key stands for another request, or for one still at work.
         """
         name = self._owner, self._key
-        kept = await run_sync(store.begin_once, *name, self._said.hexdigest(), LEASE_SECONDS)
+        digest = self._said.hexdigest()
+        kept = await written(lambda: store.begin_once(*name, digest, LEASE_SECONDS))
         if kept is not None:
             headers = {REPLAYED: "true"}
             return Response(kept["body"], kept["status"], headers, kept["media_type"])
@@ -60,7 +70,10 @@ class Once:
             }  # fmt: skip
         finally:
             with anyio.CancelScope(shield=True):
-                await run_sync(store.end_once, *name, told)
+                try:
+                    await written(lambda: store.end_once(*name, told))
+                except TemporarilyUnavailableError:  # what was done is told all the same
+                    log.warning("a reply could not be kept under its idempotency key")
         return response
 
 

@@ -39,23 +39,24 @@ class Slots:
 
 
 async def in_turn(
-    work: Callable[[], Awaitable[T]],
+    work: Callable[[float], Awaitable[T]],
     *,
     slots: Slots,
     seconds: float,
     receive: Receive,
     settings: ServiceSettings,
 ) -> T:
-    """What ``work`` gives, waiting for a slot first; the time in line counts.
+    """What ``work`` gives, waiting for a slot first; it is told the seconds in line: they count.
 
     Raises:
         TemporarilyUnavailableError: no room in line, or the time is over.
         GoneError: the client left; the work was cancelled.
     """
+    began = settings.clock.now()
 
     async def placed() -> T:
         async with slots:
-            return await work()
+            return await work(settings.clock.now() - began)
 
     return await bounded(placed, seconds=seconds, receive=receive, clock=settings.clock)
 

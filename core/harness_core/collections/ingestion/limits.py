@@ -38,7 +38,7 @@ class Limits:
     """
 
     seconds: float = 120.0
-    lease_seconds: float = 150.0
+    lease_seconds: float = 240.0
     embedding_seconds: float = 120.0
     memory_bytes: int = 2 * 2**30
     pages: int = 10_000

@@ -9,10 +9,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final, Self, TypeAlias
 
+from harness_core.collections.faults import TemporarilyUnavailableError
 from harness_core.collections.ingestion.kinds import disagrees, extension_of
 from harness_core.collections.ingestion.limits import IngestFault, Limits
 from harness_core.collections.store import Claim, Store, TextForm
@@ -21,6 +24,8 @@ Ingestion: TypeAlias = Callable[[Claim, Limits], TextForm]
 """Makes the text form of a claimed file, or raises ``IngestFault``."""
 
 logger = logging.getLogger(__name__)
+_BUSY_SECONDS: Final = 30.0
+_PAUSE_SECONDS: Final = 1.0
 _PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TIKTOKEN_CACHE_DIR", "SYSTEMROOT")
 
 
@@ -85,7 +90,11 @@ def process_next(
     """Process one waiting file (that one, or the oldest); False when none waits.
 
     The text and the index appear in one step, so a process that dies meanwhile leaves the file to
-    be claimed again once its lease has run out.
+    be claimed again once its lease has run out. A store that is busy is tried again for half
+    a minute: what was read is not read anew.
+
+    Raises:
+        TemporarilyUnavailableError: the store was busy all that time.
     """
     claim = store.claim(limits.lease_seconds, file_id)
     if claim is None:
@@ -93,10 +102,23 @@ def process_next(
     try:
         form = ingestion(claim, limits)
     except IngestFault as fault:
-        store.fail(claim, fault.as_json())
+        _keep(partial(store.fail, claim, fault.as_json()))
     else:
-        store.finish(claim, form)
+        _keep(partial(store.finish, claim, form))
     return True
+
+
+def _keep(change: Callable[[], bool]) -> None:
+    until = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            change()
+        except TemporarilyUnavailableError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
 
 
 class Worker:

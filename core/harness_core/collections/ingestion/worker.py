@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
         said = {"error": fault.as_json()}
     except MemoryError:
         said = {"error": IngestFault("too_large", "the file takes too much memory").as_json()}
-    (folder / "form.json").write_text(json.dumps(said), "utf-8")
+    (folder / "form.json").write_text(json.dumps(said, ensure_ascii=False), "utf-8", "replace")
 
 
 def _confine(limits: Limits) -> None:

@@ -52,9 +52,17 @@ class Catalogue:
 
     def delete_namespace(self, namespace_id: str) -> None:
         """Delete a namespace with all its collections."""
-        for one in self.collections(namespace_id):
-            self.delete_collection(one.id)
         with self.database.write() as connection:
+            connection.execute(  # from here on nobody adds a collection to it
+                "SELECT 1 FROM namespace WHERE id = %s FOR UPDATE", (namespace_id,)
+            )
+            held = connection.execute(
+                "SELECT number FROM collection WHERE namespace = %s ORDER BY number FOR UPDATE",
+                (namespace_id,),
+            ).fetchall()
+            connection.execute(
+                "DELETE FROM posting WHERE collection = ANY(%s)", ([row["number"] for row in held],)
+            )
             connection.execute("DELETE FROM namespace WHERE id = %s", (namespace_id,))
 
     def create_collection(
@@ -111,12 +119,12 @@ class Catalogue:
                 (json.dumps(dict(fields)), number),
             )
             unreadable = dict.fromkeys(fields, 0)
-            rows = connection.execute(
-                "SELECT id, metadata FROM file WHERE collection = %s", (number,)
-            ).fetchall()
-            for row in rows:
-                for key in write_typed(connection, row["id"], json.loads(row["metadata"]), fields):
-                    unreadable[key] += 1
+            with connection.cursor("files") as rows:  # as they are read: they may be many
+                rows.execute("SELECT id, metadata FROM file WHERE collection = %s", (number,))
+                for row in rows:
+                    given = json.loads(row["metadata"])
+                    for key in write_typed(connection, row["id"], given, fields):
+                        unreadable[key] += 1
             return unreadable
 
     def secret(self, name: str) -> bytes:
@@ -133,14 +141,18 @@ class Catalogue:
                 row = connection.execute(wanted, (name,)).fetchone()
         return bytes(_there(row)["value"])
 
-    def add_key(self, row: Mapping[str, Any]) -> None:
-        """Keep a key: id, kind, mac, grants (JSON data), created_us, expires_us."""
+    def add_key(self, row: Mapping[str, Any], *, first: bool = False) -> bool:
+        """Keep a key; with ``first`` only where there is none at all. Whether it was kept."""
         with self.database.write() as connection:
-            connection.execute(
-                "INSERT INTO api_key VALUES (%(id)s, %(kind)s, %(mac)s, %(grants)s, "
-                "%(created_us)s, %(expires_us)s, NULL)",
-                {**row, "grants": json.dumps(row["grants"])},
+            if first:
+                connection.execute("LOCK TABLE api_key IN SHARE ROW EXCLUSIVE MODE")
+            kept = connection.execute(
+                "INSERT INTO api_key SELECT %(id)s, %(kind)s, %(mac)s, %(grants)s, "
+                "%(created_us)s, %(expires_us)s, NULL "
+                "WHERE NOT (%(first)s AND EXISTS (SELECT 1 FROM api_key))",
+                {**row, "grants": json.dumps(row["grants"]), "first": first},
             )
+            return kept.rowcount > 0
 
     def key(self, key_id: str) -> Mapping[str, Any] | None:
         """The row of a key, revoked ones included."""

@@ -18,7 +18,15 @@ from harness_core.errors import BadSettingError, MissingDepError
 Connected: TypeAlias = psycopg.Connection[DictRow]
 
 BUSY_SECONDS: Final = 5.0
-_DEFAULTS: Final = {"connect_timeout": 5, "application_name": "harness", "client_encoding": "utf8"}
+READ_SECONDS: Final = 30
+_DEFAULTS: Final = {
+    "connect_timeout": 5, "tcp_user_timeout": 1000 * READ_SECONDS, "application_name": "harness",
+    "client_encoding": "utf8",
+}  # fmt: skip
+_READ: Final = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
+    f"SET LOCAL statement_timeout = '{READ_SECONDS}s'"
+)
 _PASSING: Final = (psycopg.OperationalError, errors.ReadOnlySqlTransaction)
 _CONFIGURE: Final = (
     "SELECT set_config('search_path', concat_ws(', ', %s::text, (SELECT "
@@ -56,9 +64,12 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connected]:
-        """One moment of the database: what is written meanwhile is not seen."""
+        """One moment of the database: what is written meanwhile is not seen.
+
+        A statement of it may take 30 seconds.
+        """
         with _faults(), self._pool.connection() as connection, connection.transaction():
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            connection.execute(_READ)
             yield connection
 
     @contextmanager

@@ -12,7 +12,16 @@ from harness_core.collections.postgres.database import Connected, Database
 from harness_core.collections.postgres.indexing import put_in, take_out
 from harness_core.collections.postgres.snapshot import FILE
 from harness_core.collections.postgres.vectors import put_vectors
-from harness_core.collections.rows import ATTEMPTS, GIVEN_UP, Row, as_event, as_file
+from harness_core.collections.rows import (
+    ATTEMPTS,
+    GIVEN_UP,
+    Row,
+    about,
+    as_event,
+    as_file,
+    forgotten,
+    noted,
+)
 from harness_core.collections.store import Claim, Event, FileInfo, TextForm, Vectors
 from harness_core.collections.times import now_us
 from harness_core.collections.words import words_of
@@ -132,11 +141,10 @@ class Files:
                 "pieces = %s, words = %s, characters = %s WHERE id = %s",
                 (len(words), sum(map(len, words)), len(form.text), row["id"]),
             )
-            _supersede(connection, collection, row)
-            noted = {"notes": dict(form.notes)} if form.notes else {}
-            _tell(connection, collection, "file.ready", row, **noted)
+            _tell(connection, collection, "file.ready", row, **noted(form))
             if not was_ready:
                 _tell(connection, collection, "collection.ready")
+            _supersede(connection, collection, row["path"])
             _changed(connection, collection)
             return True
 
@@ -258,13 +266,13 @@ def _any_ready(connection: Connected, collection: Row) -> bool:
     return found.fetchone() is not None
 
 
-def _supersede(connection: Connected, collection: Row, row: Row) -> None:
+def _supersede(connection: Connected, collection: Row, path: str) -> None:
     """Of one path only the newest ready version lives; what is still waiting is let be."""
     older = connection.execute(
         "SELECT * FROM file WHERE collection = %(number)s AND path = %(path)s "
         "AND status IN ('ready', 'failed') AND id < (SELECT max(id) FROM file "
         "WHERE collection = %(number)s AND path = %(path)s AND status = 'ready') ORDER BY id",
-        {"number": collection["number"], "path": row["path"]},
+        {"number": collection["number"], "path": path},
     ).fetchall()
     for version in older:
         _delete(connection, collection, version)
@@ -279,10 +287,16 @@ def _delete(connection: Connected, collection: Row, row: Row) -> None:
 def _tell(
     connection: Connected, collection: Row, what: str, row: Row | None = None, **more: Any
 ) -> None:
-    about = {} if row is None else {"file_id": row["fid"], "path": row["path"]}
+    number = collection["number"]
+    told = _one(
+        connection,
+        "INSERT INTO outbox(collection, type, payload, at_us) VALUES (%s, %s, %s, %s) "
+        "RETURNING seq",
+        (number, what, json.dumps({**about(row), **more}), now_us()),
+    )
     connection.execute(
-        "INSERT INTO outbox(collection, type, payload, at_us) VALUES (%s, %s, %s, %s)",
-        (collection["number"], what, json.dumps({**about, **more}), now_us()),
+        "DELETE FROM outbox WHERE collection = %s AND seq <= %s",
+        (number, forgotten(told["seq"])),
     )
 
 

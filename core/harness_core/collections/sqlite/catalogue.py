@@ -47,10 +47,14 @@ class Catalogue:
 
     def delete_namespace(self, namespace_id: str) -> None:
         """Delete a namespace with all its collections."""
-        for one in self.collections(namespace_id):
-            self.delete_collection(one.id)
         with self.database.write() as connection:
+            held = connection.execute(
+                "SELECT number FROM collection WHERE namespace = ?", (namespace_id,)
+            ).fetchall()
+            for row in held:
+                drop_index(connection, row["number"])
             connection.execute("DELETE FROM namespace WHERE id = ?", (namespace_id,))
+            _drop_unused_blobs(connection)
 
     def create_collection(
         self, namespace_id: str, name: str, access: Access, fields: Mapping[str, str]
@@ -88,7 +92,7 @@ class Catalogue:
             number = number_of(connection, collection_id)
             drop_index(connection, number)
             connection.execute("DELETE FROM collection WHERE number = ?", (number,))
-            drop_unused_blobs(connection)
+            _drop_unused_blobs(connection)
 
     def set_fields(self, collection_id: str, fields: Mapping[str, str]) -> dict[str, int]:
         """Replace the listed fields; by key, how many files hold what its type cannot read."""
@@ -99,10 +103,9 @@ class Catalogue:
                 (json.dumps(dict(fields)), number),
             )
             unreadable = dict.fromkeys(fields, 0)
-            rows = connection.execute(
+            for row in connection.execute(
                 "SELECT id, metadata FROM file WHERE collection = ?", (number,)
-            ).fetchall()
-            for row in rows:
+            ):
                 for key in write_typed(connection, row["id"], json.loads(row["metadata"]), fields):
                     unreadable[key] += 1
             return unreadable
@@ -120,14 +123,15 @@ class Catalogue:
                 row = connection.execute(wanted, (name,)).fetchone()
         return bytes(row["value"])
 
-    def add_key(self, row: Mapping[str, Any]) -> None:
-        """Keep a key: id, kind, mac, grants (JSON data), created_us, expires_us."""
+    def add_key(self, row: Mapping[str, Any], *, first: bool = False) -> bool:
+        """Keep a key; with ``first`` only where there is none at all. Whether it was kept."""
         with self.database.write() as connection:
-            connection.execute(
-                "INSERT INTO api_key VALUES (:id, :kind, :mac, :grants, :created_us, :expires_us, "
-                "NULL)",
-                {**row, "grants": json.dumps(row["grants"])},
+            kept = connection.execute(
+                "INSERT INTO api_key SELECT :id, :kind, :mac, :grants, :created_us, :expires_us, "
+                "NULL WHERE NOT (:first AND EXISTS (SELECT 1 FROM api_key))",
+                {**row, "grants": json.dumps(row["grants"]), "first": first},
             )
+            return kept.rowcount > 0
 
     def key(self, key_id: str) -> Mapping[str, Any] | None:
         """The row of a key, revoked ones included."""
@@ -199,8 +203,7 @@ def write_typed(
     return [key for key, value in found.items() if value is None and metadata.get(key) is not None]
 
 
-def drop_unused_blobs(connection: sqlite3.Connection) -> None:
-    """Delete the bytes that no file holds any more."""
+def _drop_unused_blobs(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM blob WHERE sha256 NOT IN (SELECT sha256 FROM file)")
 
 

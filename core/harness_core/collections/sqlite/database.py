@@ -5,7 +5,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from harness_core.collections.faults import TemporarilyUnavailableError
@@ -29,13 +29,16 @@ class Database:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         self._idle: list[sqlite3.Connection] = []
+        self._closed = False
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        with _faults():
+        with _faults(), ExitStack() as stack:
             self._writer = self._opened()
+            stack.callback(self._writer.close)
             _to_wal(self._writer)
             self._writer.execute("PRAGMA synchronous = FULL")
             migrate(self._writer)
+            stack.pop_all()
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -49,27 +52,44 @@ class Database:
                 yield connection
             finally:
                 connection.rollback()
-                with self._lock:
-                    self._idle.append(connection)
+                self._keep(connection)
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """All or nothing, and on disk when it is over."""
-        with self._writing, _faults():
+        with self._turn(), _faults():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
+                self._writer.commit()
             except BaseException:
                 self._writer.rollback()
                 raise
-            self._writer.commit()
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
-        with self._lock:
+        """Close the file: once the write at hand is done, and each read with its end."""
+        with self._writing, self._lock:
+            self._closed = True
             for connection in (*self._idle, self._writer):
                 connection.close()
             self._idle.clear()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One writer at a time; threads wait for no longer than other processes do."""
+        if not self._writing.acquire(timeout=BUSY_SECONDS):
+            raise TemporarilyUnavailableError("store", retryable=True)
+        try:
+            yield
+        finally:
+            self._writing.release()
+
+    def _keep(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if self._closed:
+                connection.close()
+            else:
+                self._idle.append(connection)
 
     def _opened(self) -> sqlite3.Connection:
         connection = sqlite3.connect(

@@ -9,13 +9,8 @@ from typing import Any
 
 from harness_core.collections.faults import AlreadyExistsError, NotFoundError
 from harness_core.collections.ids import new_id
-from harness_core.collections.rows import ATTEMPTS, GIVEN_UP, as_event
-from harness_core.collections.sqlite.catalogue import (
-    drop_unused_blobs,
-    info_of,
-    number_of,
-    write_typed,
-)
+from harness_core.collections.rows import ATTEMPTS, GIVEN_UP, about, as_event, forgotten, noted
+from harness_core.collections.sqlite.catalogue import info_of, number_of, write_typed
 from harness_core.collections.sqlite.database import Database
 from harness_core.collections.sqlite.indexing import put_in, take_out
 from harness_core.collections.sqlite.snapshot import file_info
@@ -89,8 +84,7 @@ class Files:
         """Delete a file; the next request does not see it."""
         with self.database.write() as connection:
             number = number_of(connection, collection_id)
-            _delete(connection, number, _file(connection, number, file_id)["id"])
-            drop_unused_blobs(connection)
+            _delete(connection, number, _file(connection, number, file_id))
             _changed(connection, number)
 
     def claim(self, lease_seconds: float, file_id: str | None = None) -> Claim | None:
@@ -98,7 +92,8 @@ class Files:
         now, token = now_us(), secrets.token_hex(8)
         with self.database.write() as connection:
             row = connection.execute(
-                "SELECT * FROM file WHERE status IN ('pending', 'processing') "
+                "SELECT * FROM file INDEXED BY file_waiting "
+                "WHERE status IN ('pending', 'processing') "
                 "AND COALESCE(lease_us, 0) < ?1 AND (?2 IS NULL OR fid = ?2) ORDER BY id LIMIT 1",
                 (now, file_id),
             ).fetchone()
@@ -134,10 +129,10 @@ class Files:
                 "pieces = ?, words = ?, characters = ? WHERE id = ?",
                 (len(words), sum(map(len, words)), len(form.text), file),
             )
-            _supersede(connection, number, row)
-            _tell(connection, number, "file.ready", row, **_noted(form))
+            _tell(connection, number, "file.ready", row, **noted(form))
             if not was_ready:
                 _tell(connection, number, "collection.ready")
+            _supersede(connection, number, row["path"])
             _changed(connection, number)
             return True
 
@@ -195,10 +190,6 @@ class Files:
             return int(row["seq"])
 
 
-def _noted(form: TextForm) -> dict[str, Any]:
-    return {"notes": dict(form.notes)} if form.notes else {}
-
-
 def _info(connection: sqlite3.Connection, file: int) -> FileInfo:
     row = connection.execute("SELECT * FROM file WHERE id = ?", (file,)).fetchone()
     return file_info(connection, row)
@@ -249,28 +240,25 @@ def _any_ready(connection: sqlite3.Connection, number: int) -> bool:
     return found.fetchone() is not None
 
 
-def _supersede(connection: sqlite3.Connection, number: int, row: sqlite3.Row) -> None:
+def _supersede(connection: sqlite3.Connection, number: int, path: str) -> None:
     """Of one path only the newest ready version lives; what is still waiting is let be."""
-    versions = connection.execute(
-        "SELECT id FROM file WHERE collection = ? AND path = ? AND status = 'ready' ORDER BY id",
-        (number, row["path"]),
-    ).fetchall()
-    newest = versions[-1]["id"]
     older = connection.execute(
-        "SELECT id FROM file WHERE collection = ? AND path = ? AND id < ? "
-        "AND status IN ('ready', 'failed')",
-        (number, row["path"], newest),
+        "SELECT * FROM file WHERE collection = ?1 AND path = ?2 "
+        "AND status IN ('ready', 'failed') AND id < (SELECT max(id) FROM file "
+        "WHERE collection = ?1 AND path = ?2 AND status = 'ready') ORDER BY id",
+        (number, path),
     ).fetchall()
     for version in older:
-        _delete(connection, number, version["id"])
-    if older:
-        drop_unused_blobs(connection)
+        _delete(connection, number, version)
 
 
-def _delete(connection: sqlite3.Connection, number: int, file: int) -> None:
-    row = connection.execute("SELECT * FROM file WHERE id = ?", (file,)).fetchone()
-    take_out(connection, number, file)
-    connection.execute("DELETE FROM file WHERE id = ?", (file,))
+def _delete(connection: sqlite3.Connection, number: int, row: sqlite3.Row) -> None:
+    take_out(connection, number, row["id"])
+    connection.execute("DELETE FROM file WHERE id = ?", (row["id"],))
+    connection.execute(
+        "DELETE FROM blob WHERE sha256 = ?1 AND NOT EXISTS (SELECT 1 FROM file WHERE sha256 = ?1)",
+        (row["sha256"],),
+    )
     _tell(connection, number, "file.deleted", row)
 
 
@@ -281,10 +269,13 @@ def _tell(
     row: sqlite3.Row | None = None,
     **more: Any,
 ) -> None:
-    about = {} if row is None else {"file_id": row["fid"], "path": row["path"]}
-    connection.execute(
+    told = connection.execute(
         "INSERT INTO outbox(collection, type, payload, at_us) VALUES (?, ?, ?, ?)",
-        (number, what, json.dumps({**about, **more}), now_us()),
+        (number, what, json.dumps({**about(row), **more}), now_us()),
+    )
+    connection.execute(
+        "DELETE FROM outbox WHERE collection = ? AND seq <= ?",
+        (number, forgotten(told.lastrowid or 0)),
     )
 
 

@@ -1,15 +1,57 @@
 """The tables, and how an older file becomes a newer one. A step, once released, never changes."""
 
 import sqlite3
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
+from harness_core.collections.postings import place
 from harness_core.errors import CacheError, MissingDepError
 
 APPLICATION: Final = 0x48435331  # "HCS1" in the file's header
 PART_BITS: Final = 4
 """Files whose numbers differ only in so many last bits are one part of the postings."""
 
-_STEPS: Final = (
+
+def make_index(connection: sqlite3.Connection, number: int, *, enforced: bool) -> None:
+    """The index of one collection: no other one's words are counted in it.
+
+    Under access control it is a list of postings by word and file, so that only visible files are
+    read; otherwise an FTS5 table, with its vocabulary. Postings are kept in parts of a few files:
+    the words of a new file would else be written all over the table, each to another page.
+    """
+    if enforced:
+        connection.execute(
+            f"CREATE TABLE post_{number}(part INTEGER NOT NULL, word TEXT NOT NULL, "
+            "file INTEGER NOT NULL, places BLOB NOT NULL, PRIMARY KEY(part, word, file)) "
+            "WITHOUT ROWID"
+        )
+        return
+    connection.execute(f"CREATE VIRTUAL TABLE fts_{number} USING fts5(words, tokenize='ascii')")
+    connection.execute(f"CREATE VIRTUAL TABLE row_{number} USING fts5vocab('fts_{number}', 'row')")
+
+
+def _into_parts(connection: sqlite3.Connection) -> None:
+    """Postings in rows of a piece each, as they were once, become rows of a file each, in parts."""
+    enforced = connection.execute("SELECT number FROM collection WHERE access = 'enforced'")
+    for (number,) in enforced.fetchall():
+        held = {row["name"] for row in connection.execute(f"PRAGMA table_info(post_{number})")}
+        if "part" in held:
+            continue
+        connection.execute(f"ALTER TABLE post_{number} RENAME TO post_old")
+        make_index(connection, number, enforced=True)
+        rows = connection.execute("SELECT * FROM post_old ORDER BY word, file, chunk")
+        for (word, file), ones in groupby(rows, key=itemgetter("word", "file")):
+            places = b"".join(place(one["chunk"], one["n"], one["length"]) for one in ones)
+            connection.execute(
+                f"INSERT INTO post_{number} VALUES (?, ?, ?, ?)",  # noqa: S608 - a number
+                (file >> PART_BITS, word, file, places),
+            )
+        connection.execute("DROP TABLE post_old")
+
+
+STEPS: Final[Sequence[str | Callable[[sqlite3.Connection], None]]] = (
     """
     CREATE TABLE namespace(
       id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_us INTEGER NOT NULL);
@@ -29,7 +71,6 @@ _STEPS: Final = (
       pieces INTEGER NOT NULL DEFAULT 0, words INTEGER NOT NULL DEFAULT 0,
       characters INTEGER NOT NULL DEFAULT 0);
     CREATE INDEX file_path ON file(collection, path);
-    CREATE INDEX file_status ON file(collection, status);
     CREATE INDEX file_blob ON file(sha256);
     CREATE INDEX file_waiting ON file(status, lease_us) WHERE status IN ('pending', 'processing');
     CREATE TABLE meta(
@@ -67,6 +108,12 @@ _STEPS: Final = (
       until_us INTEGER NOT NULL, PRIMARY KEY(owner, key)) WITHOUT ROWID;
     CREATE INDEX once_until ON once(until_us);
     """,
+    """
+    CREATE INDEX IF NOT EXISTS file_status ON file(collection, status);
+    DROP INDEX file_waiting;
+    CREATE INDEX file_waiting ON file(id) WHERE status IN ('pending', 'processing');
+    """,
+    _into_parts,
 )
 
 
@@ -81,9 +128,8 @@ def migrate(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = _version(connection)
-        for number, step in enumerate(_STEPS[version:], version + 1):
-            for statement in filter(str.strip, step.split(";")):
-                connection.execute(statement)
+        for number, step in enumerate(STEPS[version:], version + 1):
+            _take(connection, step)
             connection.execute(f"PRAGMA user_version = {number}")
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
     except BaseException:
@@ -92,13 +138,21 @@ def migrate(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
+def _take(connection: sqlite3.Connection, step: str | Callable[[sqlite3.Connection], None]) -> None:
+    if callable(step):
+        step(connection)
+        return
+    for statement in filter(str.strip, step.split(";")):
+        connection.execute(statement)
+
+
 def _version(connection: sqlite3.Connection) -> int:
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     owner = connection.execute("PRAGMA application_id").fetchone()[0]
     used = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if used and owner != APPLICATION:
         raise CacheError("the file is no store of collections")
-    if version > len(_STEPS):
+    if version > len(STEPS):
         raise CacheError("the store was written by a newer version of this package")
     return version
 
@@ -111,24 +165,6 @@ def _require_fts5(connection: sqlite3.Connection) -> None:
         raise MissingDepError(
             "collections need an SQLite with FTS5, which this one lacks"
         ) from None
-
-
-def make_index(connection: sqlite3.Connection, number: int, *, enforced: bool) -> None:
-    """The index of one collection: no other one's words are counted in it.
-
-    Under access control it is a list of postings by word and file, so that only visible files are
-    read; otherwise an FTS5 table, with its vocabulary. Postings are kept in parts of a few files:
-    the words of a new file would else be written all over the table, each to another page.
-    """
-    if enforced:
-        connection.execute(
-            f"CREATE TABLE post_{number}(part INTEGER NOT NULL, word TEXT NOT NULL, "
-            "file INTEGER NOT NULL, places BLOB NOT NULL, PRIMARY KEY(part, word, file)) "
-            "WITHOUT ROWID"
-        )
-        return
-    connection.execute(f"CREATE VIRTUAL TABLE fts_{number} USING fts5(words, tokenize='ascii')")
-    connection.execute(f"CREATE VIRTUAL TABLE row_{number} USING fts5vocab('fts_{number}', 'row')")
 
 
 def drop_index(connection: sqlite3.Connection, number: int) -> None:

@@ -1,13 +1,12 @@
 """An answer that stopped at its cap, and goes on where there is time."""
 
 import re
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from harness_core.collections.deadlines import Deadline
-from harness_core.flows.ask import ask
+from harness_core.flows.ask import ask, relayed
 from harness_core.flows.types import Flow
 from harness_core.messages import Asked, Message, Outcome, Reply, Request
 
@@ -26,22 +25,7 @@ def continued(flow: Flow[T], times: int, deadline: Deadline) -> Flow[T]:
 
     What is still cut then, or finds no time, is left as it is: the reader says so.
     """
-    resume: Callable[[Any], Any] = flow.send
-    answer: Any = None
-    with closing(flow):
-        while True:
-            try:
-                todo = resume(answer)
-            except StopIteration as stop:
-                result: T = stop.value
-                return result
-            try:
-                resume, answer = flow.send, (yield todo)
-            except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to the flow
-                resume, answer = flow.throw, error
-                continue
-            if isinstance(todo, tuple):
-                answer = yield from _whole(todo, answer, times, deadline)
+    return relayed(flow, lambda asked, outcomes: _whole(asked, outcomes, times, deadline))
 
 
 def _whole(

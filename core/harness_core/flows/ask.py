@@ -1,8 +1,9 @@
 """How a flow asks: one request, several, or several flows side by side."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from harness_core.flows.types import Flow, Pause, Work
 from harness_core.messages import Asked, Embeddings, Outcome, Reply, Request, Texts
@@ -78,6 +79,28 @@ def _to_batch(
         if not isinstance(todo, (Work, Pause)):
             return todo
         answer = yield todo
+
+
+def relayed(
+    flow: Flow[T], landed: Callable[[tuple[Asked, ...], list[Outcome]], Flow[list[Outcome]]]
+) -> Flow[T]:
+    """``flow``, the outcomes of each of its batches going through ``landed`` before it has them."""
+    resume: Callable[[Any], Any] = flow.send
+    answer: Any = None
+    with closing(flow):
+        while True:
+            try:
+                todo = resume(answer)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            try:
+                resume, answer = flow.send, (yield todo)
+            except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to the flow
+                resume, answer = flow.throw, error
+            else:
+                if isinstance(todo, tuple):
+                    answer = yield from landed(todo, answer)
 
 
 def reply_of(outcome: Outcome) -> Reply:

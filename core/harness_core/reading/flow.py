@@ -18,8 +18,9 @@ from harness_core.errors import (
     HarnessWarning,
     warn,
 )
+from harness_core.flows.ask import relayed
 from harness_core.flows.types import Flow
-from harness_core.messages import Outcome, clean_text
+from harness_core.messages import Asked, Outcome, clean_text
 from harness_core.ranking.embedders import Fallback, Vectors, embed_texts
 from harness_core.reading.answers import check_row
 from harness_core.reading.job import Job
@@ -132,20 +133,13 @@ def verify(answer: Answer, chunks: Chunks | None, trace: Trace | None = None) ->
 
 def _watched(flow: Flow[T], refused: list[Outcome]) -> Flow[T]:
     """``flow``, keeping which of its own requests were refused: a trace may hold other runs'."""
-    resume: Callable[[Any], Any] = flow.send
-    answer: Any = None
-    while True:
-        try:
-            todo = resume(answer)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        try:
-            resume, answer = flow.send, (yield todo)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to the flow
-            resume, answer = flow.throw, error
-        else:
-            refused += [one for one in answer if one.refused] if isinstance(todo, tuple) else ()
+
+    def keep(_: tuple[Asked, ...], outcomes: list[Outcome]) -> Flow[list[Outcome]]:
+        refused.extend(one for one in outcomes if one.refused)
+        yield from ()
+        return outcomes
+
+    return relayed(flow, keep)
 
 
 def _note_stop(answer: Answer, refused: Sequence[Outcome], trace: Trace) -> None:

@@ -171,20 +171,25 @@ def collection_info(connection: sqlite3.Connection, namespace_id: str, ref: str)
     return as_collection(row)
 
 
-def number_of(connection: sqlite3.Connection, collection_id: str) -> int:
-    """The number under which a collection's rows are kept."""
-    row = connection.execute(
-        "SELECT number FROM collection WHERE id = ?", (collection_id,)
+def collection_row(connection: sqlite3.Connection, collection_id: str) -> sqlite3.Row:
+    """The row of a collection."""
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT * FROM collection WHERE id = ?", (collection_id,)
     ).fetchone()
     if row is None:
         raise NotFoundError("there is no such collection")
-    return int(row["number"])
+    return row
 
 
-def info_of(connection: sqlite3.Connection, number: int) -> tuple[CollectionInfo, int]:
-    """A collection and its generation."""
+def number_of(connection: sqlite3.Connection, collection_id: str) -> int:
+    """The number under which a collection's rows are kept."""
+    return int(collection_row(connection, collection_id)["number"])
+
+
+def info_of(connection: sqlite3.Connection, number: int) -> CollectionInfo:
+    """The collection of that number."""
     row = connection.execute("SELECT * FROM collection WHERE number = ?", (number,)).fetchone()
-    return as_collection(row), int(row["generation"])
+    return as_collection(row)
 
 
 def write_typed(

@@ -212,7 +212,7 @@ def _check_free(connection: sqlite3.Connection, number: int, path: str) -> None:
 
 
 def _fields(connection: sqlite3.Connection, number: int) -> Mapping[str, str]:
-    return info_of(connection, number)[0].metadata_fields
+    return info_of(connection, number).metadata_fields
 
 
 def _grant(connection: sqlite3.Connection, file: int, principals: Sequence[str]) -> None:

@@ -53,7 +53,7 @@ def take_out(connection: sqlite3.Connection, number: int, file: int) -> None:
 
 
 def _enforced(connection: sqlite3.Connection, number: int) -> bool:
-    return info_of(connection, number)[0].access_control == "enforced"
+    return info_of(connection, number).access_control == "enforced"
 
 
 def _put_piece(connection: sqlite3.Connection, file: int, piece: Piece, words: int) -> int:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from harness_core.collections.access import with_everyone
 from harness_core.collections.filters import Node, as_sql
-from harness_core.collections.rows import as_file, as_passage, as_piece
-from harness_core.collections.sqlite.catalogue import info_of
+from harness_core.collections.rows import as_collection, as_file, as_passage, as_piece
+from harness_core.collections.sqlite.catalogue import collection_row
 from harness_core.collections.sqlite.vectors import nearest, vectors_of
 from harness_core.collections.store import (
     CollectionInfo,
@@ -33,12 +33,12 @@ _GRANTED: Final = (
 class SqliteSnapshot:
     """What a request reads. Everything is as it was when the transaction began."""
 
-    def __init__(self, connection: sqlite3.Connection, number: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, collection_id: str) -> None:
+        row = collection_row(connection, collection_id)
         self.connection = connection
-        self.number = number
-        self.info: CollectionInfo
-        self.generation: int
-        self.info, self.generation = info_of(connection, number)
+        self.number = int(row["number"])
+        self.info: CollectionInfo = as_collection(row)
+        self.generation = int(row["generation"])
 
     def counts(self) -> dict[str, int]:
         """Living files by status."""

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from harness_core.collections.sqlite.catalogue import Catalogue, number_of
+from harness_core.collections.sqlite.catalogue import Catalogue
 from harness_core.collections.sqlite.database import Database
 from harness_core.collections.sqlite.files import Files
 from harness_core.collections.sqlite.once import Once
@@ -32,7 +32,7 @@ class SqliteStore(Catalogue, Files, Once):
     def snapshot(self, collection_id: str) -> Iterator[SqliteSnapshot]:
         """One moment of a collection."""
         with self.database.read() as connection:
-            yield SqliteSnapshot(connection, number_of(connection, collection_id))
+            yield SqliteSnapshot(connection, collection_id)
 
     def require_vectors(self) -> None:
         """Vectors can always be kept."""

@@ -34,7 +34,7 @@ class Site:
     def page(self, width: int = 1280, **more: Any) -> "Page":
         """The page, where nothing has been entered."""
         page = self.browser.new_page(viewport={"width": width, "height": 900}, **more)
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(60_000)
         wrong, own = self.wrong, (self.url, "data:")
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("request", lambda one: None if one.url.startswith(own) else wrong.append(one.url))

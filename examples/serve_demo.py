@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from urllib.request import urlopen
 
 from harness_core import BaseClient, ExtractiveClient, example_document
 from harness_core.client import OnText
-from harness_core.collections import Collections, Source
+from harness_core.collections import Collection, Collections, Source
 from harness_core.messages import Reply, Request
 from harness_integrations.engine import EngineClient, ServiceApp
 from harness_integrations.engine.service.serving import running
@@ -66,6 +67,7 @@ def by_plain_http(url: str, key: str, method: str, *, body: bytes, kind: str) ->
 
 
 Listed = list[tuple[str, str, dict[str, Any], float]]
+Told = tuple[str, Listed]
 
 
 def told(name: str, answer: str, sources: Listed) -> None:
@@ -79,60 +81,74 @@ def listed(sources: list[Source]) -> Listed:
     return [(one.ref, one.path, one.span.wire(), one.score) for one in sources]
 
 
-def main() -> None:
-    """Serve, add, ask four ways, compare."""
-    folder = Path(tempfile.mkdtemp(prefix="harness-serve-"))
-    engine = Collections(folder / "collections.sqlite3", client=TwoHalves())
+def fill(address: str, key: str, ferries: Collection) -> None:
+    """Upload three files, and wait until they are ready."""
+    files = {
+        "report.pdf": (Path(example_document("pdf")).read_bytes(), "application/pdf"),
+        "report.docx": (Path(example_document("docx")).read_bytes(), "application/octet-stream"),
+        "memo.md": (MEMO.encode(), "text/markdown"),
+    }
+    for name, (data, kind) in files.items():
+        by_plain_http(f"{address}/files:upload?path=/{name}", key, "PUT", body=data, kind=kind)
+    while ferries.info().counts.get("ready", 0) < len(files):
+        time.sleep(0.1)
+    print(f"Files       {', '.join(one.path for one in ferries.files())}")
+
+
+def by_web(address: str, key: str) -> tuple[str, Told]:
+    """Ask without any package of ours: by curl, or without it by what Python has."""
+    body = json.dumps({"query": QUESTION}).encode()
+    if shutil.which("curl"):
+        way, web = "curl", by_curl(address, key, body)
+    else:
+        way = "plain HTTP"
+        web = by_plain_http(address, key, "POST", body=body, kind="application/json")
+    return way, (
+        web["answer"],
+        [(one["ref"], one["path"], one["span"], one["score"]) for one in web["sources"]],
+    )
+
+
+def by_frameworks(url: str, key: str) -> tuple[Told, Told]:
+    """Ask through LangChain and through LlamaIndex."""
+    with EngineClient(url, key, capabilities=["answer", "read_spans"]) as client:
+        remote = client.collection("acme", "ferries")
+        chain = AnswerCollection(remote).invoke(QUESTION)
+        response = CollectionQueryEngine(remote).query(QUESTION)
+    nodes = [(node.metadata, node.score or 0.0) for node in response.source_nodes]
+    return (chain.answer, listed(chain.sources)), (
+        str(response),
+        [(about["ref"], about["path"], about["span"], score) for about, score in nodes],
+    )
+
+
+def ask_in_four_ways(engine: Collections) -> dict[str, Told]:
+    """Serve, add, ask: the answer and the sources by the way they came."""
     engine.create_namespace("acme")
     here = engine.namespace("acme").create_collection("ferries")
     key = engine.keys.create("cluster").secret
     with running(ServiceApp(engine)) as url:
         print(f"Serving     {url}")
-        files = {
-            "report.pdf": (Path(example_document("pdf")).read_bytes(), "application/pdf"),
-            "report.docx": (
-                Path(example_document("docx")).read_bytes(),
-                "application/octet-stream",
-            ),
-            "memo.md": (MEMO.encode(), "text/markdown"),
-        }
-        for name, (data, kind) in files.items():
-            path = f"{COLLECTION}/files:upload?path=/{name}"
-            by_plain_http(url + path, key, "PUT", body=data, kind=kind)
-        while here.info().counts.get("ready", 0) < len(files):
-            time.sleep(0.1)
-        print(f"Files       {', '.join(one.path for one in here.files())}")
-
-        body, address = json.dumps({"query": QUESTION}).encode(), f"{url}{COLLECTION}:answer"
-        if shutil.which("curl"):
-            way, web = "curl", by_curl(address, key, body)
-        else:
-            way = "plain HTTP"
-            web = by_plain_http(address, key, "POST", body=body, kind="application/json")
-        with EngineClient(url, key, capabilities=["answer", "read_spans"]) as client:
-            remote = client.collection("acme", "ferries")
-            chain = AnswerCollection(remote).invoke(QUESTION)
-            response = CollectionQueryEngine(remote).query(QUESTION)
+        fill(url + COLLECTION, key, here)
+        way, web = by_web(f"{url}{COLLECTION}:answer", key)
+        chain, response = by_frameworks(url, key)
         library = here.answer({"query": QUESTION})
-    ways: dict[str, tuple[str, Listed]] = {
-        way: (
-            web["answer"],
-            [(s["ref"], s["path"], s["span"], s["score"]) for s in web["sources"]],
-        ),
-        "LangChain": (chain.answer, listed(chain.sources)),
-        "LlamaIndex": (
-            str(response),
-            [
-                (n.metadata["ref"], n.metadata["path"], n.metadata["span"], n.score or 0.0)
-                for n in response.source_nodes
-            ],
-        ),
+    return {
+        way: web, "LangChain": chain, "LlamaIndex": response,
         "library": (library.answer, listed(library.sources)),
-    }
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Ask four ways, compare."""
+    with (
+        tempfile.TemporaryDirectory(prefix="harness-serve-") as folder,
+        closing(Collections(Path(folder, "answers.sqlite3"), client=TwoHalves())) as engine,
+    ):
+        ways = ask_in_four_ways(engine)
     for name, (answer, sources) in ways.items():
         told(name, answer, sources)
     print(f"Identical   {all(way == ways['library'] for way in ways.values())}")
-    engine.close()
 
 
 if __name__ == "__main__":
